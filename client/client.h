@@ -86,7 +86,7 @@ class InferResult {
 
   // A response parameter as text ("reprise.bucket", "reprise.capture", ...); empty if absent.
   std::string Parameter(absl::string_view name) const;
-  // A response parameter as a number; `fallback` if it is absent or no number.
+  // Returns a response parameter as a number; `fallback` if it is absent or no number.
   int64_t IntParameter(absl::string_view name, int64_t fallback) const;
 
   const inference::ModelInferResponse& message() const { return *message_; }
@@ -166,7 +166,7 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
-  // The recipes of single ops that eager runs have prepared.
+  // Returns the recipes of single ops that eager runs have prepared.
   absl::StatusOr<v1::ListRecipesResponse> ListEager(absl::string_view model = "",
                                                     absl::string_view version = "");
   // The parts of a recipe that are told on request alone.

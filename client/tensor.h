@@ -80,7 +80,7 @@ struct OutputTensor {
   // Where the server has written the bytes, where the request asked for that; `data` is empty then.
   std::optional<RegionSlice> region = std::nullopt;
 
-  // The elements, without a copy. INVALID_ARGUMENT if T is not the tensor's element type.
+  // Returns the elements, without a copy. INVALID_ARGUMENT if T is not the tensor's element type.
   template <typename T>
   absl::StatusOr<absl::Span<const T>> As() const {
     if (datatype != DatatypeOf<T>()) {

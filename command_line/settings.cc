@@ -62,7 +62,7 @@ absl::Status AddWords(const KnownFlag& flag, const std::vector<std::string>& val
   return absl::OkStatus();
 }
 
-// The flags that the command line has.
+// Returns the flags that the command line has.
 std::set<std::string> Given(int argc, const char* const* argv) {
   std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
@@ -72,7 +72,7 @@ std::set<std::string> Given(int argc, const char* const* argv) {
   return given;
 }
 
-// The file of --config, or of its variable; "" without either.
+// Returns the file of --config, or of its variable; "" without either.
 std::string ConfigFile(const std::string& prefix, int argc, const char* const* argv) {
   std::string file;
   if (const char* named = std::getenv(VariableOf(prefix, kConfigFlag).c_str())) file = named;
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<std::string>> ValuesOf(const YAML::Node& node, const 
   return values;
 }
 
-// The values of a file by flag.
+// Returns the values of a file by flag.
 absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
     const std::string& file, const std::vector<KnownFlag>& flags) {
   std::map<std::string, std::vector<std::string>> values;
@@ -154,7 +154,7 @@ bool IsOfKubernetes(const std::string& rest) {
   return rest == "PORT" || absl::StartsWith(rest, "PORT_") || absl::StartsWith(rest, "SERVICE_");
 }
 
-// An address without user, password and query.
+// Returns an address without user, password and query.
 std::string WithoutSecrets(const std::string& value) {
   const size_t scheme = value.find("://");
   if (scheme == std::string::npos) return value;

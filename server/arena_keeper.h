@@ -52,7 +52,7 @@ class ArenaKeeper {
   void ReleaseUnused();
   // Calls Stream::Touch of every stream.
   void Touch(size_t bytes);
-  // The sum over all streams: see Stream::held_bytes.
+  // Returns the sum over all streams: see Stream::held_bytes.
   int64_t held_bytes() const;
 
   // Gives back the memory of streams that were idle for long enough. Returns the time at which to

@@ -55,7 +55,7 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 
 Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
 
-// The most threads of one replay.
+// Returns the most threads of one replay.
 int ThreadsPerStream(const Options& options, int cores) {
   return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
 }
@@ -110,8 +110,8 @@ int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
 constexpr int kTuningThreads = 1;
 
-// The most that all arenas may take together. More than the machine or the container has would end
-// the process: a quarter is left to weights and the rest.
+// Returns the most that all arenas may take together. More than the machine or the container has
+// would end the process: a quarter is left to weights and the rest.
 int64_t AllArenaBytes(const Options& options) {
   if (options.arena_memory_mb > 0) return options.arena_memory_mb << 20;
   return AvailableMemoryBytes() / 4 * 3;
@@ -122,7 +122,7 @@ int64_t DataBytes(const Options& options) {
   return options.data_memory_mb > 0 ? options.data_memory_mb << 20 : AvailableMemoryBytes() / 8;
 }
 
-// The most that the arena of one stream, or of one thread that captures, may take.
+// Returns the most that the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
@@ -136,8 +136,8 @@ size_t ArenaBytes(const Options& options, int cores) {
                                    kTuningThreads);
 }
 
-// How long requests may take to end: the steps after them have a moment of their own, so that all
-// of it is done within the time of --exit-timeout-secs.
+// Returns how long requests may take to end: the steps after them have a moment of their own, so
+// that all of it is done within the time of --exit-timeout-secs.
 std::chrono::nanoseconds DrainTime(const Options& options) {
   const std::chrono::nanoseconds all = std::chrono::seconds(options.exit_timeout_secs);
   return all - std::min<std::chrono::nanoseconds>(all / 4, std::chrono::seconds(2));
@@ -156,7 +156,7 @@ std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const Gra
       [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
 }
 
-// A capture in the fields of a JSON log. They are views of the arguments.
+// Returns a capture in the fields of a JSON log. They are views of the arguments.
 std::vector<LogField> CaptureFields(const MissRecord& record, const std::string& version) {
   std::vector<LogField> fields = {{"model", record.model.name},
                                   {"version", version},

@@ -109,7 +109,7 @@ class Daemon {
   void FinishGenerations(std::chrono::steady_clock::time_point end);
   void Leave();
   void OnReadiness(const Readiness& readiness);
-  // The recipes that the newest version of `model` has captured.
+  // Returns the recipes that the newest version of `model` has captured.
   int64_t CapturesOf(const std::string& model);
   // Null where requests are not traced.
   Tracer* tracer() const { return traces_ == nullptr ? nullptr : &traces_->tracer(); }

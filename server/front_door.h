@@ -29,7 +29,7 @@ class FrontDoor {
                                                          Tracer* tracer,
                                                          KeyRing::OnTrouble on_trouble);
 
-  // The gate of a gRPC port, which leaves the key that counts in the call's head.
+  // Returns the gate of a gRPC port, which leaves the key that counts in the call's head.
   RpcRoutes::Gate ForRpc(bool is_admin_port) const;
   // Returns whether a call also has `right`, besides the right of its method.
   absl::Status Check(Right right, const CallHead& head, bool is_admin_port) const;
@@ -46,7 +46,7 @@ class FrontDoor {
   // Begin the trace of a request that was let in, where it is to have one.
   void BeginTrace(CallHead& head) const;
   void BeginTrace(const Router::Found& found, HttpExchange& exchange) const;
-  // The origin that an answer to `request` may be shown to; "" where to none.
+  // Returns the origin that an answer to `request` may be shown to; "" where to none.
   std::string AllowedOrigin(const HttpRequest& request) const;
 
   const std::vector<std::string> origins_;

@@ -52,7 +52,7 @@ class Log {
   static std::unique_ptr<Log> ToStandardError(LogFormat format, const LogLevels& levels);
   ~Log();
 
-  // The levels, which may change while others write.
+  // Returns the levels, which may change while others write.
   LogSwitch& levels() { return levels_; }
   bool Wants(LogLevel level) const { return levels_.Wants(level); }
   void Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields = {});

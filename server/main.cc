@@ -61,7 +61,7 @@ int WaitForSignal(const sigset_t& signals) {
   return number;
 }
 
-// The next of `signals`, or 0 when `end` comes first.
+// Returns the next of `signals`, or 0 when `end` comes first.
 int WaitForSignalUntil(const sigset_t& signals, std::chrono::steady_clock::time_point end) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(

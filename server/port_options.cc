@@ -50,7 +50,7 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeTls(const TlsOptions& options, c
       });
 }
 
-// The model that a path of the inference protocol is about; "" where it is about none.
+// Returns the model that a path of the inference protocol is about; "" where it is about none.
 std::string ModelOf(const RequestPath& path) {
   const std::vector<std::string>& parts = path.segments();
   const bool is_model = parts.size() > 2 && parts[0] == "v2" && parts[1] == "models";

@@ -24,7 +24,7 @@ struct ConnectionShares {
 // Shares descriptors; `ports`: the ports of requests.
 ConnectionShares ShareConnections(int64_t descriptors, int ports);
 
-// The account of requests and answers of all ports, and of one connection.
+// Returns the account of requests and answers of all ports, and of one connection.
 ByteLimits InFlightLimits(const Options& options);
 
 // Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` is told of

@@ -245,7 +245,7 @@ class ServerPartner : public ChatPartner {
   const std::string schema_;
 };
 
-// A line of the input; nullopt at its end. Ctrl-C begins another line.
+// Returns a line of the input; nullopt at its end. Ctrl-C begins another line.
 std::optional<std::string> ReadLine(const char* prompt) {
   const bool asks = isatty(STDIN_FILENO) != 0;
   std::string line;

@@ -79,7 +79,7 @@ void PrintRanks(const Model& model, const std::vector<std::string>& said) {
   }
 }
 
-// The model file that `flags` name: themselves, or the one in their folder.
+// Returns the model file that `flags` name: themselves, or the one in their folder.
 absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
   const std::filesystem::path path(flags.path);
   std::error_code error;

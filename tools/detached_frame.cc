@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> TableOf(
   return ParameterStore(std::move(model.parameters), {.device = &device}).TableFor(recipe);
 }
 
-// The recipe's inputs: ones where a mask is wanted, ids that any table has, small floats.
+// Returns the recipe's inputs: ones where a mask is wanted, ids that any table has, small floats.
 std::vector<std::vector<std::byte>> MakeUpInputs(const Recipe& recipe) {
   std::mt19937_64 random(2);
   std::vector<std::vector<std::byte>> inputs;
@@ -151,8 +151,8 @@ void FillInputs(const Recipe& recipe, Stream& stream, Frame& frame) {
   frame.live_segments = room.segments;
 }
 
-// The axis that is dim 0 of every input that has dims, by its size: a record does not name it.
-// Empty where no axis is, or more than one may be.
+// Returns the axis that is dim 0 of every input that has dims, by its size: a record does not
+// name it. Empty where no axis is, or more than one may be.
 std::string BatchSymbolOf(const Graph& graph, const Binding& binding) {
   std::string found;
   for (const auto& [symbol, size] : binding.axes) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMostElements = 8;  // that a row shows of a constant
 
-// The fact `name` of `facts`; empty where there is none.
+// Returns the fact `name` of `facts`; empty where there is none.
 std::string FactOf(const std::vector<std::pair<std::string, std::string>>& facts,
                    const std::string& name) {
   for (const auto& [key, value] : facts) {

@@ -22,9 +22,9 @@ struct DiffSide {
   std::vector<std::pair<std::string, std::string>> kernels;
 };
 
-// The side that `name` names: a model file, a record of a recipe store (.rps), a text of a graph as
-// `reprise graph`, `reprise dump --graph` and `--dump-graphs` write it, BUNDLE#KEY, or the key of a
-// recipe: one of the folder `store`, or where that is empty of the server. Errors name it.
+// Returns the side that `name` names: a model file, a record of a recipe store (.rps), a text of a
+// graph as `reprise graph`, `reprise dump --graph` and `--dump-graphs` write it, BUNDLE#KEY, or the
+// key of a recipe: one of the folder `store`, or where that is empty of the server. Errors name it.
 absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store,
                                       const ServerFlags& server);
 

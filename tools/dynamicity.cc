@@ -60,7 +60,7 @@ absl::Status PrintShapes(const ShapeColumns& shapes, const std::string& path,
   return absl::OkStatus();
 }
 
-// The crop that `text` names: "300x300".
+// Returns the crop that `text` names: "300x300".
 absl::StatusOr<std::vector<int64_t>> ParseCrop(const std::string& text) {
   std::vector<int64_t> crop;
   if (text.empty()) return crop;

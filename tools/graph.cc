@@ -112,7 +112,7 @@ absl::Status PrintSymbolic(const GraphOptions& options) {
   return steps.Finish(model.graph, " with symbolic shapes");
 }
 
-// The key of the recipe that `options.bucket` names.
+// Returns the key of the recipe that `options.bucket` names.
 absl::StatusOr<RecipeKey> KeyOf(const Model& model, const std::string& bucket) {
   ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(model, bucket));
   ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(model, sizes.sizes, /*max_id=*/1));

@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local
 absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,
                                                                 const Model& model);
 
-// The ids that end an answer, as the files next to it say.
+// Returns the ids that end an answer, as the files next to it say.
 std::vector<int64_t> LocalEosIds(const std::string& path);
 
 }  // namespace reprise::cli

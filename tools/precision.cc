@@ -34,7 +34,7 @@ struct Choice {
   PrecisionRules rules;
 };
 
-// The graph as its recipe has it, so that nodes are those that run.
+// Returns the graph as its recipe has it, so that nodes are those that run.
 absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
   Binding binding;
   for (const ModelAxis& axis : model.axes()) binding.axes[axis.symbol] = sizes.at(axis.label);

@@ -90,7 +90,7 @@ struct RecompilesFlags {
   bool json = false;
 };
 
-// The steps of a file: shapes a line, or a column an axis.
+// Returns the steps of a file: shapes a line, or a column an axis.
 absl::StatusOr<std::vector<AxisSizes>> StepsOfFile(const std::string& path, const Model& model) {
   ASSIGN_OR_RETURN(const ShapeColumns shapes, ReadShapes(path));
   std::vector<AxisSizes> steps;

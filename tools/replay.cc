@@ -92,7 +92,7 @@ void PrintTimes(const Launch& launch, std::vector<int64_t> ns) {
   std::printf("%s\n", text.c_str());
 }
 
-// The bytes of an output as numbers.
+// Returns the bytes of an output as numbers.
 std::vector<double> ValuesOf(const std::string& bytes, DType dtype) {
   const auto count = static_cast<int64_t>(bytes.size() / DTypeSize(dtype));
   return Tensor::Make(

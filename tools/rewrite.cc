@@ -208,8 +208,8 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  // The elements that the mask keeps, which is an output of its own. It begins at dim `dim` of
-  // `shape`; where it has fewer dims each of its elements stands for several.
+  // Returns the elements that the mask keeps, which is an output of its own. It begins at dim
+  // `dim` of `shape`; where it has fewer dims each of its elements stands for several.
   std::vector<double> Selected(const std::vector<double>& all, const Shape& shape,
                                const Response& response, const MaskedOutput& masked) const {
     for (size_t i = 0; i < now_.outputs().size(); ++i) {

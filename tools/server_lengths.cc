@@ -19,7 +19,7 @@ int PositionOf(const v1::ModelDynamicity& report, const std::string& axis) {
   return -1;
 }
 
-// The elements of a binding, "batch=8,sequence=128"; 0 where it names no size.
+// Returns the elements of a binding, "batch=8,sequence=128"; 0 where it names no size.
 double ElementsOf(const std::string& binding) {
   double elements = 0;
   for (absl::string_view part : absl::StrSplit(binding, absl::ByAnyChar(", "), absl::SkipEmpty())) {

@@ -90,8 +90,8 @@ std::string DeviceName(const std::string& device) {
   return device.empty() ? "any" : Shorten(device, 40);
 }
 
-// How long it takes to make a record again. Facts learnt of traffic and of kernels cannot be made
-// again: their records stand above all others, and have no time.
+// Returns how long it takes to make a record again. Facts learnt of traffic and of kernels cannot
+// be made again: their records stand above all others, and have no time.
 std::optional<double> RebuildMs(const RecordFacts& facts) {
   if (facts.kind != RecordKind::kRecipe && facts.kind != RecordKind::kModel) return std::nullopt;
   return static_cast<double>(facts.rebuild_ns) * 1e-6;
@@ -191,7 +191,7 @@ absl::Status Verify(const StoreFlags& flags) {
       " files cannot be used; a server leaves them alone, `reprise store prune` removes them"));
 }
 
-// The records of the recipe `key`: one for each compiler and each model that had it stored.
+// Returns the records of the recipe `key`: one for each compiler and each model that had it stored.
 absl::StatusOr<std::vector<Inspected>> RecipesOfKey(const RecipeStore& store,
                                                     const std::string& key) {
   std::vector<Inspected> found = Inspect(store, key);

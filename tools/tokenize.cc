@@ -95,7 +95,7 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
   return TokensJson(tokens);
 }
 
-// The prompt of a conversation, by the templates of the folder.
+// Returns the prompt of a conversation, by the templates of the folder.
 absl::StatusOr<Json> PromptOfLine(const TextPackage& package, const std::string& line) {
   ASSIGN_OR_RETURN(const Conversation conversation, ReadConversation(line, /*with_tools=*/true));
   const auto tools = package.chat_templates.find("tool_use");

@@ -56,7 +56,7 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
   });
 }
 
-// The lines of a file that are not empty.
+// Returns the lines of a file that are not empty.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));

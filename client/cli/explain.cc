@@ -160,7 +160,7 @@ void PrintSlowRequests(const v1::ExplainModelResponse& model) {
   std::printf("\n");
 }
 
-// The axes along which requests share recipes, and those along which each size has its own.
+// Returns the axes along which requests share recipes, and those along which each size has its own.
 std::string VerdictOf(const v1::ExplainModelResponse& model) {
   if (!model.generation().empty()) return "it makes tokens, with keys and values in pages";
   std::vector<std::string> padded, exact;

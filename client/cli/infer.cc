@@ -157,7 +157,7 @@ OrderedJson TextsOf(const OutputTensor& output) {
   return texts;
 }
 
-// All elements in one list; null for types that JSON has no number for.
+// Returns all elements in one list; null for types that JSON has no number for.
 OrderedJson DataOf(const OutputTensor& output) {
   if (output.datatype == "BYTES") return TextsOf(output);
   if (output.datatype == "FP32") return NumbersOf<float>(output);

@@ -17,7 +17,7 @@ double Percentile(std::vector<double> values, double percent);
 
 // Counts of requests that failed, keyed by the texts of their errors.
 using ErrorCounts = std::map<std::string, int64_t>;
-// A table of them after an empty line; empty where there are none.
+// Returns a table of them after an empty line; empty where there are none.
 std::string ErrorTable(const ErrorCounts& errors);
 nlohmann::ordered_json ErrorsJson(const ErrorCounts& errors);
 

@@ -32,7 +32,7 @@ absl::StatusOr<Sentence> ParseSentence(const Json& entry, size_t index) {
   return sentence;
 }
 
-// The mean of vectors of size `hidden`, scaled to length 1.
+// Returns the mean of vectors of size `hidden`, scaled to length 1.
 std::vector<float> UnitMean(absl::Span<const float> values, size_t hidden) {
   std::vector<double> sums(hidden);
   for (size_t i = 0; i < values.size(); ++i) sums[i % hidden] += values[i];

@@ -29,7 +29,7 @@ double Overlap(const Rect& rect, const Box& box) {
   return width * height / (both - width * height);
 }
 
-// Whether the part holds the center of a box, and overlaps one of these by `least`.
+// Returns whether the part holds the center of a box, and overlaps one of these by `least`.
 bool Takes(const Rect& rect, const std::vector<Box>& boxes, double least) {
   double most = -1;
   for (const Box& box : boxes) {

@@ -23,21 +23,21 @@ struct Size {
   friend bool operator==(const Size&, const Size&) = default;
 };
 
-// The size that Resize gives an image of size `from`. RESOURCE_EXHAUSTED for more pixels than an
-// image may have.
+// Returns the size that Resize gives an image of size `from`. RESOURCE_EXHAUSTED for more pixels
+// than an image may have.
 absl::StatusOr<Size> ResizedSize(const Transform& resize, const Size& from);
 
-// The part of its size that Letterbox gives to an image of size `from`, in the middle.
+// Returns the part of its size that Letterbox gives to an image of size `from`, in the middle.
 Rect LetterboxOf(const Transform& letterbox, const Size& from);
 
-// The part that CenterCrop keeps; it begins outside of the image where that is smaller.
+// Returns the part that CenterCrop keeps; it begins outside of the image where that is smaller.
 Rect CenterCropOf(const Transform& crop, const Size& from);
 
-// The part that RandomResizedCrop keeps.
+// Returns the part that RandomResizedCrop keeps.
 Rect RandomCropOf(const Transform& crop, const Size& from, RandomStream& random);
 
-// The part that RandomIoUCrop keeps, the crop of SSD (Liu et al. 2016): it overlaps one of the
-// boxes by a share that is drawn, or is the whole image.
+// Returns the part that RandomIoUCrop keeps, the crop of SSD (Liu et al. 2016): it overlaps
+// one of the boxes by a share that is drawn, or is the whole image.
 Rect IouCropOf(const Transform& crop, const Size& from, const std::vector<Box>& boxes,
                RandomStream& random);
 

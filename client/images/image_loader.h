@@ -57,7 +57,7 @@ struct ImageBatch {
   std::vector<std::byte> data;       // row-major
   std::vector<ImageSample> samples;  // the rows that are no padding
   int64_t rows() const { return static_cast<int64_t>(samples.size()); }
-  // The elements; `T` is float or uint8_t, as `is_float` says.
+  // Returns the elements; `T` is float or uint8_t, as `is_float` says.
   template <typename T>
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
@@ -70,9 +70,9 @@ class ImageLoader {
   static absl::StatusOr<std::unique_ptr<ImageLoader>> Open(ImageSet set, LoaderOptions options);
   virtual ~ImageLoader() = default;
 
-  // The next batch; null at the end of an epoch.
+  // Returns the next batch; null at the end of an epoch.
   virtual absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() = 0;
-  // The shape of every batch.
+  // Returns the shape of every batch.
   virtual std::vector<int64_t> shape() const = 0;
   virtual bool is_float() const = 0;
   virtual const ImageSet& set() const = 0;

@@ -14,7 +14,7 @@ namespace {
 
 Size SizeOf(const Image& image) { return {image.width, image.height}; }
 
-// The place of a kind in a list that the fast path takes; two of a place do not fit.
+// Returns the place of a kind in a list that the fast path takes; two of a place do not fit.
 int PlaceOf(TransformKind kind) {
   switch (kind) {
     case TransformKind::kRandomIoUCrop:
@@ -57,7 +57,7 @@ std::string PlainCause(const std::vector<Transform>& transforms) {
   return "";
 }
 
-// The part `rect` of the image, black where it lies outside.
+// Returns the part `rect` of the image, black where it lies outside.
 Image Cropped(const Image& image, const Rect& rect) {
   Image part(rect.width, rect.height);
   const int left = std::max(0, -rect.x), top = std::max(0, -rect.y);
@@ -71,7 +71,7 @@ Image Cropped(const Image& image, const Rect& rect) {
   return part;
 }
 
-// The image in the middle of another one, all of whose other pixels have the value `fill`.
+// Returns the image in the middle of another one, all of whose other pixels have the value `fill`.
 Image Letterboxed(const Image& image, const Transform& letterbox, const Rect& rect) {
   Image boxed(static_cast<int>(letterbox.size.back()), static_cast<int>(letterbox.size.front()));
   std::fill(boxed.pixels.begin(), boxed.pixels.end(), static_cast<uint8_t>(letterbox.fill));

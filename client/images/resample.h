@@ -25,7 +25,7 @@ struct Taps {
 // `from` and `to` are sizes; positions [begin, end) of the result are made. Not for kNearest.
 Taps TapsOf(Filter filter, int from, int to, int begin, int end);
 
-// The rectangle `part` of `source` resampled to `width` x `height`.
+// Returns the rectangle `part` of `source` resampled to `width` x `height`.
 Image Resample(const ImageView& source, Filter filter, int width, int height, const Rect& part);
 inline Image Resample(const ImageView& source, Filter filter, int width, int height) {
   return Resample(source, filter, width, height, {0, 0, width, height});

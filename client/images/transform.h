@@ -54,14 +54,14 @@ class TransformList {
   static absl::StatusOr<TransformList> Parse(absl::string_view text);
 
   const std::vector<Transform>& transforms() const { return transforms_; }
-  // Whether the result is float32, [channels, height, width]; else uint8, [height, width,
-  // channels].
+  // Returns whether the result is float32, [channels, height, width]; else uint8,
+  // [height, width, channels].
   bool makes_tensor() const { return makes_tensor_; }
   // Returns a list that does `transforms` in the place of its own to an image, which are of the
   // same kinds, and whose results are of this size.
   TransformList With(std::vector<Transform> transforms, int height, int width) const;
-  // The size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes of their
-  // own.
+  // Returns the size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes
+  // of their own.
   absl::StatusOr<std::pair<int, int>> ResultSize() const;
 
  private:

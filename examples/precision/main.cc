@@ -13,7 +13,7 @@
 
 namespace {
 
-// The first output for inputs of ones, at one size.
+// Returns the first output for inputs of ones, at one size.
 absl::StatusOr<std::vector<float>> Answer(reprise::Runtime& runtime, reprise::ModelOptions options,
                                           int64_t size) {
   const auto model = runtime.Load(std::move(options));

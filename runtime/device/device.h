@@ -84,9 +84,9 @@ class Device {
   // option wants would be held in addition.
   virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
 
-  // The kernel of `option` for this node. `graph` still has the node's original operands; the
-  // operands at run time are: inputs in order (prepared where the option says so), outputs in
-  // order, then the workspace if the option wants one.
+  // Returns the kernel of `option` for this node. `graph` still has the node's original
+  // operands; the operands at run time are: inputs in order (prepared where the option says
+  // so), outputs in order, then the workspace if the option wants one.
   virtual absl::StatusOr<BoundKernel> Bind(const Graph& graph, NodeId node,
                                            const KernelOption& option) const = 0;
 

@@ -100,7 +100,7 @@ struct LaunchWork {
   double weight_bytes = 0;  // the share of weights, which rarely lie in a core's cache
   double branches = 0;      // steps that depend on the value read just before, as down a tree
 
-  // All of it in flops: other work counts as the flops for which a core has time meanwhile.
+  // Returns all of it in flops: other work counts as the flops for which a core has time meanwhile.
   double in_flops() const { return flops + 16 * (exps + erfs) + bytes + 64 * branches; }
 };
 
@@ -127,7 +127,7 @@ inline void RunWhole(const Launch& launch, LaunchArgs args) {
 // The most operands a launch may have, workspace included.
 inline constexpr size_t kMaxOperands = 64;
 
-// The address of `operand` in `frame`; nullptr for kNone.
+// Returns the address of `operand` in `frame`; nullptr for kNone.
 inline void* Resolve(const Operand& operand, const Frame& frame) {
   switch (operand.space) {
     case Space::kArena:

@@ -54,7 +54,7 @@ class CarriedSteps {
   absl::Status Takes(const Request& request) const;
   // New tokens of a request that it takes.
   int64_t TokensOf(const Request& request) const;
-  // The most tokens of one replay: the scores of all of them are wanted.
+  // Returns the most tokens of one replay: the scores of all of them are wanted.
   int64_t most_tokens() const { return most_tokens_; }
 
   // One response a request, in order; all of them are taken. `stop`: as Engine::Run says.
@@ -78,7 +78,7 @@ class CarriedSteps {
   Sizes SizesOf(const Request& request) const;
   absl::Status CheckShapes(const Request& request, const Sizes& sizes) const;
   absl::Status CheckNumbers(const Request& request, const Sizes& sizes) const;
-  // The bytes of an answer: scores of each token, and caches with the new rows.
+  // Returns the bytes of an answer: scores of each token, and caches with the new rows.
   int64_t AnswerBytes(const Sizes& sizes) const;
 
   const std::shared_ptr<const Model> model_;

@@ -71,7 +71,7 @@ absl::Status KeepCrossCaches(ImportedModel& model) {
   return absl::OkStatus();
 }
 
-// The options that both have of the encoder.
+// Returns the options that both have of the encoder.
 ModelOptions OptionsOf(const ModelOptions& encoder, absl::string_view part, std::string path) {
   return {.id = {.name = absl::StrCat(encoder.id.name, ":", part), .version = encoder.id.version},
           .path = std::move(path),

@@ -118,7 +118,7 @@ class Generator {
   // and `carried_refusal` says why.
   const CarriedSteps* carried() const { return carried_.get(); }
   const std::string& carried_refusal() const { return carried_refusal_; }
-  // The paged form of the model in words for the log.
+  // Returns the paged form of the model in words for the log.
   std::string Describe() const;
 
  private:
@@ -194,7 +194,7 @@ class Generator {
   void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.
   void Draw(Sequence& sequence, absl::Span<float> scores);
-  // The id that must be drawn next, and those that must not.
+  // Returns the id that must be drawn next, and those that must not.
   std::optional<int64_t> ForcedNext(const Sequence& sequence) const;
   std::vector<int64_t> NeverNext(const Sequence& sequence) const;
   // Takes the scores of one beam of a search; once all beams have theirs the next beams take over.

@@ -50,7 +50,7 @@ class PromptEncoder {
   // Computes the keys and values of `prompt`, which stay until the next call. Errors: those of
   // the engine for the request; INVALID_ARGUMENT where they have more positions than `most`.
   absl::Status Run(const EncoderPrompt& prompt, int64_t most);
-  // The positions of the result of Run, and a page for each kPagePositions of them.
+  // Returns the positions of the result of Run, and a page for each kPagePositions of them.
   int64_t length() const { return length_; }
   void Write(absl::Span<std::byte* const> pages) const;
   // Frees the result of Run.

@@ -46,7 +46,7 @@ class StepGate {
   StepGate(const StepGate&) = delete;
   StepGate& operator=(const StepGate&) = delete;
 
-  // The time of a key in the steps of all models, in ns; stays where it is.
+  // Returns the time of a key in the steps of all models, in ns; stays where it is.
   WeightedShare& Of(const std::string& key, double weight);
   // A model has something to do for `key`, or no longer has.
   void Enter(WeightedShare& key);
@@ -63,7 +63,7 @@ class StepGate {
  private:
   // Returns the time of the key of `member` that has had the least, and the time of its model.
   static std::pair<double, double> Had(const Member& member);
-  // The one to get the next place; null: none waits.
+  // Returns the one to get the next place; null: none waits.
   Member* NextLocked() REQUIRES(mutex_);
   static void GiveLocked(Member& member);
 

@@ -29,13 +29,13 @@ struct FileValues {
   // reasons.
   absl::Status DefineUnread(const std::string& name);
 
-  // A parameter's ParameterExpr leaf.
+  // Returns a parameter's ParameterExpr leaf.
   int KeepParameter(Tensor tensor);
   ValueId AddTensor(const std::string& name, Tensor tensor);
   // The large constants among the values from `first` on, which a rewrite added.
   void MakeParameters(ValueId first);
 
-  // Whether the walk can go on after `status`, so that all reasons can be told at once.
+  // Returns whether the walk can go on after `status`, so that all reasons can be told at once.
   static bool IsReason(const absl::Status& status);
   // Keeps a reason; returns any other error.
   absl::Status NoteOrReturn(const absl::Status& status);

@@ -70,11 +70,11 @@ struct ExaminedModel {
 absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path,
                                               const InputRanks& ranks = {});
 
-// The dtypes of `values` as NodeReason::dtypes shows them.
+// Returns the dtypes of `values` as NodeReason::dtypes shows them.
 std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
                        const HashSet<ValueId>& texts);
 
-// How people read the dtype of `io`: "f32", "text".
+// Returns how people read the dtype of `io`: "f32", "text".
 absl::string_view TypeText(const ModelIo& io);
 
 }  // namespace reprise

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// Whether a row of the table says how the op of `draft` is brought to its newest form.
+// Returns whether a row of the table says how the op of `draft` is brought to its newest form.
 bool HasRewrite(const NodeDraft& draft);
 
 // Brings `draft` to the newest form; may add constants and helper nodes to `graph`; the

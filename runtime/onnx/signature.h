@@ -17,7 +17,7 @@ namespace reprise {
 // lack.
 absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info);
 
-// The names of inputs that a request gives and that have no declared rank.
+// Returns the names of inputs that a request gives and that have no declared rank.
 std::vector<std::string> NamesWithoutRank(const onnx::GraphProto& graph);
 
 // Adds the inputs of `model`, whose initializers are there, to `values`; an input that is an

@@ -69,13 +69,13 @@ class BeamSearch {
   absl::StatusOr<bool> Add(int64_t beam, absl::Span<const float> scores,
                            absl::Span<const int64_t> never = {},
                            std::optional<int64_t> forced = std::nullopt);
-  // The next beams, by number; none where the search is over.
+  // Returns the next beams, by number; none where the search is over.
   std::vector<Child> Advance();
   // Tokens that each beam has.
   int64_t tokens() const { return tokens_; }
   // No beam goes on: the context is full.
   void Finish();
-  // The best answers of a search that is over, best first.
+  // Returns the best answers of a search that is over, best first.
   std::vector<Answer> Best(int64_t count) const;
 
  private:

@@ -46,7 +46,7 @@ class PagePool {
   };
   static absl::StatusOr<std::unique_ptr<PagePool>> Create(const Options& options);
 
-  // A page that the caller holds alone; kNoPage when all are held by sequences.
+  // Returns a page that the caller holds alone; kNoPage when all are held by sequences.
   PageId Take();
   // One more holder.
   void Hold(PageId page) { Use(page); }
@@ -58,8 +58,8 @@ class PagePool {
     return arena_.base() + static_cast<size_t>(page) * options_.page_bytes;
   }
 
-  // The registered page of `ids` (as many as a page has positions) after `before` (kNoPage: the
-  // first), among the pages of `owner`; the caller holds it then. kNoPage where there is none.
+  // Returns the registered page of `ids` (as many as a page has positions) after `before` (kNoPage:
+  // the first), among the pages of `owner`; the caller holds it then. kNoPage where there is none.
   PageId Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
   // Registers `page`, which the caller holds and which is full. Returns the page that is registered
   // under these ids: another one where that was computed meanwhile; both hold the same.

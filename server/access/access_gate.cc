@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::string_view kBearer = "bearer ";
 
-// The key that was presented; empty where none was. `authorization` goes first.
+// Returns the key that was presented; empty where none was. `authorization` goes first.
 absl::string_view PresentedKey(const Caller& caller) {
   if (absl::StartsWithIgnoreCase(caller.authorization, kBearer)) {
     return absl::StripAsciiWhitespace(caller.authorization.substr(kBearer.size()));

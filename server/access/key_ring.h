@@ -35,8 +35,8 @@ class KeyRing {
   static absl::StatusOr<std::unique_ptr<KeyRing>> Open(std::string path, const Clock& clock,
                                                        OnTrouble on_trouble);
 
-  // The key that `presented` is; null where none is. Takes the same time whichever it is, and
-  // however many of its bytes are right.
+  // Returns the key that `presented` is; null where none is. Takes the same time whichever it
+  // is, and however many of its bytes are right.
   std::shared_ptr<const Entry> Find(absl::string_view presented) EXCLUDES(mutex_);
 
  private:

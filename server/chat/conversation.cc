@@ -27,7 +27,7 @@ absl::Status Refuse(size_t place, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("messages[", place, "]", why));
 }
 
-// The parts of a content as one text.
+// Returns the parts of a content as one text.
 absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
   std::string text;
   bool any = false;
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
   return text;
 }
 
-// A call with its arguments as the JSON that they are.
+// Returns a call with its arguments as the JSON that they are.
 std::string CallJson(const element& call) {
   object members;
   if (call.get(members) != simdjson::SUCCESS) return JsonOf(call);
@@ -124,7 +124,7 @@ absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
   return json + "]";
 }
 
-// The member `name` as JSON where it is a list with elements; "null" where it is absent.
+// Returns the member `name` as JSON where it is a list with elements; "null" where it is absent.
 absl::StatusOr<std::string> ListJson(const object& body, const char* name) {
   element value;
   array list;

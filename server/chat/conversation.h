@@ -31,7 +31,7 @@ absl::StatusOr<Conversation> ReadConversation(const simdjson::dom::object& body,
 // The same of `body` as text. Errors: INVALID_ARGUMENT also if it is no JSON object.
 absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with_tools);
 
-// The context with the special tokens of `package`.
+// Returns the context with the special tokens of `package`.
 std::string WithSpecialTokens(const Conversation& conversation, const TextPackage& package);
 
 // Returns the text that the template of `model` renders of it now. Clients write a content that

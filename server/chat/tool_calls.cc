@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The longest end of `text` that may be the beginning of one of `marks`.
+// Returns the longest end of `text` that may be the beginning of one of `marks`.
 size_t UnsureEnd(absl::string_view text, const std::vector<const char*>& marks) {
   size_t unsure = 0;
   for (const absl::string_view mark : marks) {
@@ -25,7 +25,7 @@ size_t UnsureEnd(absl::string_view text, const std::vector<const char*>& marks) 
   return unsure;
 }
 
-// The mark that `text` begins with; empty: none.
+// Returns the mark that `text` begins with; empty: none.
 absl::string_view MarkAt(absl::string_view text, const std::vector<const char*>& marks) {
   absl::string_view longest;
   for (const absl::string_view mark : marks) {
@@ -34,7 +34,7 @@ absl::string_view MarkAt(absl::string_view text, const std::vector<const char*>&
   return longest;
 }
 
-// Whether `text` is the beginning of a mark, and more of it is needed.
+// Returns whether `text` is the beginning of a mark, and more of it is needed.
 bool MayBeMark(absl::string_view text, const std::vector<const char*>& marks) {
   return std::any_of(marks.begin(), marks.end(), [&](absl::string_view mark) {
     return text.size() < mark.size() && absl::StartsWith(mark, text);

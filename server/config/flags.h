@@ -18,7 +18,7 @@ struct FlagInfo {
   std::string meaning;
 };
 
-// Every flag, in the order of --help: the documentation is made from this table.
+// Returns every flag, in the order of --help: the documentation is made from this table.
 std::vector<FlagInfo> FlagTable();
 
 struct ParsedFlags {

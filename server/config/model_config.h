@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// The fields that are honoured, as paths ("dynamic_batching.max_queue_delay_microseconds").
+// Returns the fields that are honoured, as paths ("dynamic_batching.max_queue_delay_microseconds").
 std::vector<std::string> SupportedConfigFields();
 
 // Parses `text`, the config of the model in the folder `model_name`. An empty text is no config.

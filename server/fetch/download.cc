@@ -177,7 +177,7 @@ class Part {
   int64_t size_ = 0;
 };
 
-// The first byte of an answer with a part of a file; -1 where that is not told.
+// Returns the first byte of an answer with a part of a file; -1 where that is not told.
 int64_t BeginOf(const HttpHead& head) {
   const std::vector<std::string> words =
       absl::StrSplit(head.Header("content-range"), absl::ByAnyChar(" -/"));

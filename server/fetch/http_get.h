@@ -48,7 +48,7 @@ using HttpSink = absl::FunctionRef<absl::Status(const HttpHead& head, absl::stri
 absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
                              const std::function<bool()>& cancelled);
 
-// The whole body, of at most `most_bytes`; `head`, where not null, gets its head.
+// Returns the whole body, of at most `most_bytes`; `head`, where not null, gets its head.
 absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
                                     const std::function<bool()>& cancelled,
                                     HttpHead* head = nullptr);
@@ -56,9 +56,9 @@ absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
 // `text` as a part of an address; '/' stays where `slashes`.
 std::string UrlEncoded(absl::string_view text, bool slashes);
 
-// The address without its query.
+// Returns the address without its query.
 std::string WithoutQuery(absl::string_view url);
-// The address as people may see it: without user, password and query.
+// Returns the address as people may see it: without user, password and query.
 std::string ShownUrl(absl::string_view url);
 
 }  // namespace reprise

@@ -49,8 +49,8 @@ std::string Element(absl::string_view xml, const std::string& name) {
                                                     {"&amp;", "&"}});
 }
 
-// The place of an object in the folder that `path` names, or of the object itself; "" where the key
-// only begins with the same letters.
+// Returns the place of an object in the folder that `path` names, or of the object itself; "" where
+// the key only begins with the same letters.
 std::string PlaceIn(const std::string& path, const std::string& key, bool& is_file) {
   if (key == path) {
     is_file = true;

@@ -40,7 +40,7 @@ absl::StatusOr<RemoteModel> ListHub(const ModelUrl& url, const std::function<boo
 absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool()>& cancelled);
 absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<bool()>& cancelled);
 
-// A file that lies at `path` in the folder of `url`, an address of the web.
+// Returns a file that lies at `path` in the folder of `url`, an address of the web.
 absl::StatusOr<RemoteFile> RemoteFileBeside(const ModelUrl& url, const std::string& path,
                                             const std::function<bool()>& cancelled);
 

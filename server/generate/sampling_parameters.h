@@ -32,7 +32,7 @@ class SamplingParameters {
   absl::Status SetAll(const simdjson::dom::element& json);
   // A member of such an object; null sets nothing.
   absl::Status SetOne(const std::string& name, const simdjson::dom::element& json);
-  // Whether `name` is a parameter.
+  // Returns whether `name` is a parameter.
   static bool Knows(absl::string_view name);
   // INVALID_ARGUMENT naming a parameter that was given and does not apply with the others: one of
   // draws where answers are searched for by beams, or the other way about.

@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
   return wide ? Numbers<int64_t>(input.bytes) : Numbers<int32_t>(input.bytes);
 }
 
-// The one element of a BYTES tensor.
+// Returns the one element of a BYTES tensor.
 absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
   uint32_t size = 0;
   if (input.datatype != "BYTES" || input.bytes.size() < sizeof(size)) {
@@ -139,7 +139,7 @@ int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   return end_ns == kNoDeadline ? 0 : std::max<int64_t>(1, end_ns);
 }
 
-// The prompt as ids of the model.
+// Returns the prompt as ids of the model.
 absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const TextPrompt& prompt,
                                                   const Generator& generator, TextThreads& threads,
                                                   const std::function<absl::Status()>& go_on) {
@@ -275,7 +275,7 @@ struct AnswerTexts {
     if (found != answers.end()) return found->second;
     return answers.try_emplace(answer, model, wishes, min_tokens).first->second;
   }
-  // The part that `event` tells. Beams are told whole: their tokens were not seen before.
+  // Returns the part that `event` tells. Beams are told whole: their tokens were not seen before.
   TokenText TextOf(const GenerationEvent& event, bool whole) {
     AnswerText& answer = Of(event.answer);
     if (whole) {

@@ -26,7 +26,7 @@ struct HttpRequest {
   std::shared_ptr<const Peer> peer;  // the client
   bool is_spare = false;             // its connection is above the limit: see ConnectionPlace
 
-  // The first value of the header `name` (in lower case); "" where there is none.
+  // Returns the first value of the header `name` (in lower case); "" where there is none.
   absl::string_view Field(absl::string_view name) const;
 };
 

@@ -63,7 +63,7 @@ class HttpServer {
   // Closes all open connections. No exchange may be held any more.
   ~HttpServer();
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const;
   int connections() const;
 

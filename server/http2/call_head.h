@@ -28,7 +28,7 @@ struct CallHead {
   std::shared_ptr<KeyUse> key;          // the gate's finding; null where no key is needed
   std::shared_ptr<RequestTrace> trace;  // the gate's as well; null: the call is not traced
 
-  // The first value of `name`; "" where there is none.
+  // Returns the first value of `name`; "" where there is none.
   absl::string_view Field(absl::string_view name) const {
     for (const auto& [key, value] : fields) {
       if (key == name) return value;

@@ -36,7 +36,7 @@ class Http2Server {
   // Closes all open connections. No call may be held any more.
   ~Http2Server();
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const;
   int connections() const;
 

@@ -41,7 +41,7 @@ std::vector<std::string> ModelFiles(const fs::path& folder, absl::string_view en
   return files;
 }
 
-// Whether weights of another kind lie in `folder`, which no graph uses.
+// Returns whether weights of another kind lie in `folder`, which no graph uses.
 bool HasBareWeights(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator it(folder, error);

@@ -40,7 +40,7 @@ std::string LastName(const std::string& type) {
   return dot == std::string::npos ? type : type.substr(dot + 1);
 }
 
-// The poolings that `json` names: pooling_mode, else the flags.
+// Returns the poolings that `json` names: pooling_mode, else the flags.
 absl::StatusOr<std::vector<Pooling>> PoolingsOf(const nlohmann::json& json,
                                                 const std::string& file) {
   std::vector<Pooling> poolings;

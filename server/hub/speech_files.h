@@ -42,7 +42,7 @@ struct SpeechFacts {
 
   int64_t first_time() const { return no_timestamps + 1; }
   bool has_times() const { return no_timestamps != kNone; }
-  // The seconds from a time to the next: the encoder halves the number of frames.
+  // Returns the seconds from a time to the next: the encoder halves the number of frames.
   double time_step() const {
     return 2.0 * static_cast<double>(spectrum.step) / static_cast<double>(spectrum.rate);
   }

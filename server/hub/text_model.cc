@@ -23,7 +23,7 @@ std::vector<int64_t> Positions(const TokenInput& input, const TextTokens& tokens
   return positions;
 }
 
-// The values of `input` for the tokens of a row.
+// Returns the values of `input` for the tokens of a row.
 std::vector<int64_t> RowValues(const TokenInput& input, const TextTokens& tokens) {
   if (input.name == "input_ids") return {tokens.ids.begin(), tokens.ids.end()};
   if (input.name == "position_ids") return Positions(input, tokens);

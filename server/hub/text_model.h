@@ -58,7 +58,7 @@ class TextModel {
   const TextPackage& package() const { return package_; }
   const TextOffer& offer() const { return offer_; }
   const TextLimits& limits() const { return limits_; }
-  // The most tokens of a text, special ones included; 0: no file says.
+  // Returns the most tokens of a text, special ones included; 0: no file says.
   int64_t max_tokens() const { return package_.max_tokens; }
   // The template of conversations, of those with tools where the folder has one for them. Errors:
   // FAILED_PRECONDITION where there is none, INVALID_ARGUMENT naming the line of one that is wrong.
@@ -77,8 +77,8 @@ class TextModel {
   // Errors: as Tokenizer::Encode; INVALID_ARGUMENT where nothing is left of the text.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const TextQuestion& question) const;
-  // The first text of pairs, tokenized once for all that are asked with the same `question`, which
-  // asks for no offsets. Errors: as Tokenizer::Encode.
+  // Returns the first text of pairs, tokenized once for all that are asked with the same
+  // `question`, which asks for no offsets. Errors: as Tokenizer::Encode.
   absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
                                           const TextQuestion& question) const;
   absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,

@@ -157,8 +157,8 @@ absl::Status ReadConfig(const nlohmann::json& config, TextPackage& package) {
   return absl::OkStatus();
 }
 
-// The folder with the files that belong to the model, at most two above it: model.onnx lies in
-// `onnx`, or in the folder of a version.
+// Returns the folder with the files that belong to the model, at most two above it: model.onnx
+// lies in `onnx`, or in the folder of a version.
 fs::path PackageFolder(const fs::path& model_file) {
   fs::path folder = ResolveModelFile(model_file).parent_path();
   for (int i = 0; i < 3 && !folder.empty(); ++i) {

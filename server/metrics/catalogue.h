@@ -67,8 +67,8 @@ class Catalogue {
       EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
-  // The counters by bucket of one of `num_axes` axes: the more axes there are, the fewer buckets
-  // each has. The same axis always has the same series underneath.
+  // Returns the counters by bucket of one of `num_axes` axes: the more axes there are, the fewer
+  // buckets each has. The same axis always has the same series underneath.
   std::unique_ptr<AxisMetrics> MetricsOf(const ModelMetrics& metrics, const std::string& axis,
                                          size_t num_axes) const;
 
@@ -76,7 +76,7 @@ class Catalogue {
   // from outside must not become label values.
   ModelMetrics& Unknown() { return *unknown_; }
 
-  // The rows of the server itself.
+  // Returns the rows of the server itself.
   ServerMetrics& server() { return server_; }
 
   // The recipe store that was asked for, null if it could not be opened. Once, before the first
@@ -100,11 +100,11 @@ class Catalogue {
                                              const ModelMetrics&)>& f) const EXCLUDES(mutex_);
   // Returns all metrics as they are now, without detailed ones unless they were asked for.
   std::vector<prometheus::MetricFamily> Collect() const;
-  // All metrics as they are now, with every series and bound.
+  // Returns all metrics as they are now, with every series and bound.
   std::vector<prometheus::MetricFamily> CollectAll() const;
-  // The text exposition format, version 0.0.4.
+  // Returns the text exposition format, version 0.0.4.
   std::string Scrape() const;
-  // The format of OpenMetrics, with the exemplars that were noted.
+  // Returns the format of OpenMetrics, with the exemplars that were noted.
   std::string ScrapeOpenMetrics() const;
 
   // Notes that a value of the histogram `metric` of a model version is of a request that is traced.

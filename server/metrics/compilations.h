@@ -11,12 +11,12 @@
 
 namespace reprise {
 
-// The counters of a version, as they are now.
+// Returns the counters of a version, as they are now.
 ModelCounts CountsOf(const std::string& model, const std::string& version,
                      const ModelMetrics& metrics);
 
-// All models of the catalogue as "models", and every metric as "metrics": by name its kind, help
-// and series, each with labels and value (histograms: count, sum and buckets).
+// Returns all models of the catalogue as "models", and every metric as "metrics": by name its
+// kind, help and series, each with labels and value (histograms: count, sum and buckets).
 std::string MetricsJson(const Catalogue& catalogue, const MissReport& misses,
                         const std::string& server_version);
 

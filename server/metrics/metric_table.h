@@ -22,7 +22,7 @@ std::vector<absl::string_view> EvictionReasons();
 std::vector<absl::string_view> StoreMisses();
 // How a request ended: the values of `code` of reprise_requests_total.
 std::vector<absl::string_view> RequestCodes();
-// The values of `reason` of nv_inference_request_failure.
+// Returns the values of `reason` of nv_inference_request_failure.
 std::vector<absl::string_view> FailureReasons();
 
 // Bounds: ten at the most, since each is a series for each model.

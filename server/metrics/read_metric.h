@@ -17,7 +17,7 @@ struct ReadMetric {
   const char* help;
 };
 
-// The family of a metric; it has no series without a value.
+// Returns the family of a metric; it has no series without a value.
 inline prometheus::MetricFamily FamilyOf(const ReadMetric& metric, std::optional<double> value) {
   const bool counts = metric.type == MetricType::kCounter;
   prometheus::MetricFamily family;

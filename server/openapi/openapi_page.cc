@@ -53,7 +53,7 @@ constexpr ErrorCode kErrorCodes[] = {
     {"504", "The time of the request was over", true},
 };
 
-// Whether a route may answer with the code.
+// Returns whether a route may answer with the code.
 bool MayAnswer(const Router::Route& route, const ErrorCode& error, bool takes_texts,
                bool is_openai) {
   const absl::string_view code = error.code;
@@ -115,7 +115,7 @@ const char* TagOfRoute(const Router::Route& route, bool takes_texts) {
   return "Server";
 }
 
-// The ways to show a key that has the right; none is needed where the server has no keys.
+// Returns the ways to show a key that has the right; none is needed where the server has no keys.
 ordered_json SecurityList(Right right) {
   if (right == Right::kNone) return ordered_json::array();
   const ordered_json rights = ordered_json::array({std::string(RightName(right))});

@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// The name by which tables describe a pattern: "/v2/models/{model}/infer" of
+// Returns the name by which tables describe a pattern: "/v2/models/{model}/infer" of
 // "/v2/models/{model}/versions/{version}/infer", "/embed" of "/models/{model}/embed".
 std::string DescribedPath(const std::string& pattern);
 

@@ -26,7 +26,7 @@ struct OverviewContext {
   std::chrono::system_clock::time_point started;
 };
 
-// The metrics that an overview has.
+// Returns the metrics that an overview has.
 absl::Span<const char* const> OverviewMetrics();
 
 std::string OverviewJson(const OverviewContext& context);

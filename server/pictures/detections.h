@@ -38,7 +38,7 @@ struct DetectOptions {
   double iou = 0;   // boxes of a class that overlap a better one by more go
   int64_t most = 300;
 };
-// The defaults of the authors of each head.
+// Returns the defaults of the authors of each head.
 DetectOptions DefaultOptions(DetectorHead head);
 
 // One picture's row of an output.

@@ -156,7 +156,7 @@ std::vector<std::string> LabelsOf(const json& config) {
   return labels;
 }
 
-// The first of the folder and those above it that has the file.
+// Returns the first of the folder and those above it that has the file.
 template <typename Read>
 auto ReadNear(const std::filesystem::path& model_file, const char* name, const Read& read)
     -> decltype(read(model_file)) {

@@ -43,7 +43,7 @@ const ModelIo* FindIo(absl::Span<const ModelIo> ios, absl::string_view name) {
 
 bool IsFloat(const ModelIo& io) { return io.dtype == DType::kFloat32; }
 
-// Whether the input is one of pictures, by its type and channels.
+// Returns whether the input is one of pictures, by its type and channels.
 bool TakesPictures(const ModelIo& io) {
   if ((!IsFloat(io) && io.dtype != DType::kUInt8) || io.dims.size() != 4) return false;
   return ConstantOf(io.dims[1]) == kChannelCount || ConstantOf(io.dims[3]) == kChannelCount ||

@@ -60,7 +60,7 @@ class PictureModel {
   const char* datatype() const { return list_.makes_tensor() ? "FP32" : "UINT8"; }
   // The input of the pixels that count, which DETR's exports may have; empty: there is none.
   const std::string& mask_input() const { return mask_input_; }
-  // The shape of its one row: [1, height, width].
+  // Returns the shape of its one row: [1, height, width].
   std::vector<int64_t> MaskShape(const PictureTensor& tensor) const;
 
   // Sizes that the transforms give to every picture along dims of the input that are open, by the
@@ -77,7 +77,7 @@ class PictureModel {
   const std::vector<std::string>& labels() const { return labels_; }
   // "a" or, without labels, "LABEL_3".
   std::string Label(int64_t id) const;
-  // A sentence for the log.
+  // Returns a sentence for the log.
   std::string Describe() const;
 
   absl::StatusOr<std::vector<Detection>> Detect(absl::Span<const HeadOutput> outputs,

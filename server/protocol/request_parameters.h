@@ -14,8 +14,8 @@ namespace reprise {
 // uint64 holds numbers beyond int64.
 using ParameterValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
 
-// The value of a parameter that is a whole number, or a text. Errors: INVALID_ARGUMENT naming the
-// parameter and its value.
+// Returns the value of a parameter that is a whole number, or a text. Errors: INVALID_ARGUMENT
+// naming the parameter and its value.
 absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const ParameterValue& value);
 absl::StatusOr<std::string> TextParameter(const std::string& name, const ParameterValue& value);
 

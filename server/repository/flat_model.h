@@ -32,7 +32,7 @@ absl::Status ChooseVariant(const std::string& variant, std::vector<std::string>&
 bool IsFlat(const FoundModel& model);
 // Returns the folder that holds config.pbtxt and the model's other files.
 std::string OwnFolder(const FoundModel& model);
-// The folder and the name in it of the file of a version, as config.pbtxt names it.
+// Returns the folder and the name in it of the file of a version, as config.pbtxt names it.
 std::string FolderOf(const FoundModel& model, int64_t version);
 ModelSettings SettingsOf(const FoundModel& model, ModelSettings settings);
 

@@ -233,7 +233,7 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   return texts;
 }
 
-// The text that config.pbtxt gives a parameter; "" where it gives none.
+// Returns the text that config.pbtxt gives a parameter; "" where it gives none.
 std::string ParameterText(const ModelSettings& settings, const char* name) {
   const auto parameter = settings.config.parameters().find(name);
   return parameter == settings.config.parameters().end() ? "" : parameter->second.string_value();
@@ -287,7 +287,7 @@ void ReadPictures(const ServableSource& source, const std::string& path, Servabl
   }
 }
 
-// The file of the version.
+// Returns the file of the version.
 std::string PathOf(const ServableSource& source) {
   return ChooseModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
       .string();
@@ -397,7 +397,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
   return servable;
 }
 
-// The rank that config.pbtxt gives an input by its dims; the batch is not among them.
+// Returns the rank that config.pbtxt gives an input by its dims; the batch is not among them.
 std::optional<int64_t> ConfiguredRank(const ModelSettings& settings, const std::string& input) {
   for (const auto& declared : settings.config.input()) {
     if (declared.name() != input || declared.dims().empty()) continue;

@@ -51,7 +51,7 @@ class ModelTable {
   // UNAVAILABLE while it loads, and with the reason when it was refused or unloaded.
   absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const;
 
-  // The listed version whatever its state, for counting; null if there is none.
+  // Returns the listed version whatever its state, for counting; null if there is none.
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
 
   // OK where requests of the version are answered: it is ready, its file is as it was, and where it
@@ -70,7 +70,7 @@ class ModelTable {
   // Models sorted by name, then version. One whose file has changed is kUnavailable.
   std::vector<Listed> List() const;
 
-  // The numbers of the versions that are ready.
+  // Returns the numbers of the versions that are ready.
   std::vector<int64_t> Ready(const std::string& name) const;
 
   // Lists the version: LOADING, unless it is served already.

@@ -45,9 +45,9 @@ class RankedServables {
   // count.
   void Add(const InputRanks& ranks, std::shared_ptr<const Servable> servable);
 
-  // The servable for requests of these ranks, which name all of inputs(). Null while it is being
-  // loaded, which the call begins where need be: the function that `wait` gives is called once
-  // then, on the thread that loads.
+  // Returns the servable for requests of these ranks, which name all of inputs(). Null while it
+  // is being loaded, which the call begins where need be: the function that `wait` gives is
+  // called once then, on the thread that loads.
   absl::StatusOr<std::shared_ptr<const Servable>> Find(
       const InputRanks& ranks, absl::FunctionRef<std::function<void()>()> wait);
 

@@ -27,7 +27,7 @@ class RemoteModels {
 
   // The repositories that are on this machine.
   const std::vector<std::string>& local() const { return local_; }
-  // The names of those that are not, in order.
+  // Returns the names of those that are not, in order.
   std::vector<std::string> names() const;
   bool Has(const std::string& name) const { return urls_.contains(name); }
   // Brings the model of that name; "NAME=PATH", as a repository is named.

@@ -60,8 +60,8 @@ void StampFile(const fs::path& path, std::string& stamp) {
   absl::StrAppend(&stamp, path.string(), " ", size, " ", error ? 0 : time, "\n");
 }
 
-// The model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot be read
-// is a model without versions: it is listed, and says why.
+// Returns the model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot
+// be read is a model without versions: it is listed, and says why.
 FoundModel ModelIn(const std::string& name, const fs::path& path) {
   // Protocols, metrics and reports hold UTF-8 alone.
   const bool is_named = simdjson::validate_utf8(name);

@@ -54,8 +54,8 @@ struct Servable {
   std::shared_ptr<RankedServables> ranked;
 };
 
-// Whether some request may be served: nothing is captured for one of a frozen model, which is of
-// use with its first recipe.
+// Returns whether some request may be served: nothing is captured for one of a frozen model,
+// which is of use with its first recipe.
 inline bool CanAnswer(const Servable& servable) {
   if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
   if (servable.model->options().capture == CapturePolicy::kOff) return true;  // It needs none.

@@ -23,7 +23,7 @@ std::string Names(const std::vector<ModelIo>& ios) {
 
 std::string TypeName(inference::DataType type) { return inference::DataType_Name(type); }
 
-// The dim that config.pbtxt leaves out where max_batch_size is above 0.
+// Returns the dim that config.pbtxt leaves out where max_batch_size is above 0.
 size_t FirstConfigDim(const ModelIo& io, bool batched) {
   return batched && !io.dims.empty() && !io.dims[0].is_constant() ? 1 : 0;
 }

@@ -42,7 +42,7 @@ struct Signature {
 absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::string& name,
                                     const ModelFacts& facts);
 
-// The whole shape, the batch dim included; -1 where the request decides.
+// Returns the whole shape, the batch dim included; -1 where the request decides.
 std::vector<int64_t> MetadataShape(const ModelIo& io);
 
 // Returns `signature`, of one choice of ranks, as the signature of a model whose requests decide

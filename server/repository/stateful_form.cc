@@ -112,7 +112,7 @@ absl::StatusOr<ControlTensor> ReadControl(const ModelSequenceBatching::ControlIn
   return tensor;
 }
 
-// Whether a client's input has a dim with `symbol`.
+// Returns whether a client's input has a dim with `symbol`.
 bool IsSent(const Signature& signature, const std::string& symbol) {
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     if (signature.hidden.input(i) || signature.inputs[i].optional) continue;
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<int64_t>> FirstSizes(const ModelSequenceBatching::Sta
   return sizes;
 }
 
-// The bytes of one row in the file `name` of the folder initial_state.
+// Returns the bytes of one row in the file `name` of the folder initial_state.
 absl::StatusOr<std::string> ReadFirstRow(const std::string& name, const std::string& what,
                                          const ModelIo& io, const std::vector<int64_t>& sizes,
                                          const std::string& model_folder) {

@@ -21,7 +21,7 @@ namespace {
 // A warm-up of all buckets captures no more: some ten seconds of captures.
 constexpr size_t kMostWarmedUp = 4096;
 
-// Whether `large` is no smaller than `small` along any axis.
+// Returns whether `large` is no smaller than `small` along any axis.
 bool Covers(const AxisSizes& large, const AxisSizes& small) {
   return std::all_of(small.begin(), small.end(), [&](const auto& axis) {
     const auto it = large.find(axis.first);
@@ -91,8 +91,8 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
   return bindings;
 }
 
-// The bucket of `model` that `label` names. For a packed model it may be the label of a padded
-// bucket as well: that is room for its rows and tokens.
+// Returns the bucket of `model` that `label` names. For a packed model it may be the label of
+// a padded bucket as well: that is room for its rows and tokens.
 std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& label) {
   if (auto sizes = model.FindBucket(label)) return sizes;
   const Packing* packing = model.packing();

@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels);
 
-// The bindings that no other one covers along every axis.
+// Returns the bindings that no other one covers along every axis.
 std::vector<AxisSizes> LargestOf(const std::vector<AxisSizes>& bindings);
 
 }  // namespace reprise

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The warm-up of `settings` with the sizes of its samples. INVALID_ARGUMENT names the sample, and
-// the input and both values where it does not fit the model.
+// Returns the warm-up of `settings` with the sizes of its samples. INVALID_ARGUMENT names the
+// sample, and the input and both values where it does not fit the model.
 absl::StatusOr<WarmupSettings> WarmupOfSamples(const ModelSettings& settings, const Model& model,
                                                const Signature& signature);
 

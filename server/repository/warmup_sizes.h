@@ -11,10 +11,10 @@
 
 namespace reprise {
 
-// The bindings of sizes that name every axis of `model`, as Engine::CaptureAhead takes them: of a
-// packed model the tokens that hold such a request. An axis goes by its label, or by the name that
-// the file has for it. INVALID_ARGUMENT names an axis that is missing, or given twice, or that the
-// model does not have, and models whose recipes no sizes name.
+// Returns the bindings of sizes that name every axis of `model`, as Engine::CaptureAhead takes
+// them: of a packed model the tokens that hold such a request. An axis goes by its label, or by
+// the name that the file has for it. INVALID_ARGUMENT names an axis that is missing, or given
+// twice, or that the model does not have, and models whose recipes no sizes name.
 absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
                                                        const std::vector<AxisSizes>& sizes);
 

@@ -26,7 +26,7 @@ Response JoinResponses(const Model& model, std::vector<PartAnswer>& answers) {
   return JoinRows(model, std::move(responses));
 }
 
-// The ids of batches, ascending, each once.
+// Returns the ids of batches, ascending, each once.
 std::vector<int64_t> BatchesOf(const std::vector<PartAnswer>& answers) {
   std::vector<int64_t> batches;
   for (const PartAnswer& answer : answers) batches.push_back(answer.response.info.batch);

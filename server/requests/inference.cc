@@ -48,7 +48,7 @@ class Inference::Anew final : public Resumer {
       if (call != nullptr) waiting->SetBegun(call);
     };
   }
-  // The request while it waits to begin again.
+  // Returns the request while it waits to begin again.
   std::shared_ptr<Call> waiting() const { return waiting_; }
 
  private:

@@ -15,7 +15,7 @@ namespace reprise {
 
 inline constexpr char kImageInput[] = "image";
 
-// Whether the request has the input `image` as BYTES, and nothing else but options.
+// Returns whether the request has the input `image` as BYTES, and nothing else but options.
 bool SendsPictures(const InferRequest& asked);
 
 // `threads`: null: pictures are decoded on the calling one. Errors as of PictureModel::Read,

@@ -29,8 +29,8 @@ struct QueueLimits {
   int streams = 1;
 };
 
-// The most tokens that a replay in these buckets computes: the limit on a batch, or the largest
-// sizes of the fewest rows, which are let through above it.
+// Returns the most tokens that a replay in these buckets computes: the limit on a batch, or the
+// largest sizes of the fewest rows, which are let through above it.
 int64_t TokensOfLargestReplay(const BucketPolicy& buckets);
 
 // Returns how many requests for a model may wait at once: `max_queue_size` of its config, or the

@@ -32,7 +32,7 @@ absl::Status AddSequenceInputs(const Signature& signature, const StatefulForm& f
                                const SequenceState& state, AddedInputs& added, InferRequest& asked,
                                Request& request);
 
-// The id as people read it: 7, or "a" in quotes.
+// Returns the id as people read it: 7, or "a" in quotes.
 std::string SequenceName(const SequenceMark& mark);
 
 }  // namespace reprise

@@ -91,7 +91,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   absl::StatusOr<std::shared_ptr<Call>> Begin(const VisitPtr& visit);
   void Finished(const VisitPtr& visit, InferResult result);
   void Cancel(const VisitPtr& visit);
-  // The outputs of the model that are state.
+  // Returns the outputs of the model that are state.
   SequenceState TakeState(InferResult& result) const;
 
   // Constant after construction.

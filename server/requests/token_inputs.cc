@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// The share of texts of `bytes`. A text beyond its limit is refused before it takes memory.
+// Returns the share of texts of `bytes`. A text beyond its limit is refused before it takes memory.
 absl::StatusOr<TextMemory::Share> WaitForMemory(const TextEncoding& encoding, size_t bytes) {
   const int64_t most = encoding.model.limits().max_bytes;
   return encoding.threads->memory().Wait(

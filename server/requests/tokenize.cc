@@ -34,7 +34,7 @@ absl::Status CheckView(const InputView& view) {
                    " and datatype ", view.datatype, ", the model wants BYTES of shape [rows]"));
 }
 
-// The texts of a BYTES tensor.
+// Returns the texts of a BYTES tensor.
 absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
   RETURN_IF_ERROR(CheckView(view));
   RETURN_IF_ERROR(CheckTextCount(view.shape[0]));

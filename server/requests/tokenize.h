@@ -15,7 +15,7 @@ namespace reprise {
 
 inline constexpr char kTextInput[] = "text";
 
-// Whether the request has the input `text`, and nothing else but options.
+// Returns whether the request has the input `text`, and nothing else but options.
 bool SendsTexts(const InferRequest& asked);
 
 // `threads`: null: tokens are made on the calling one. Errors as of TextModel::Encode, naming the

@@ -130,7 +130,7 @@ std::string Number(float value) {
   return std::isfinite(value) ? FormatText("%.9g", value) : std::string("null");
 }
 
-// The members of one answer.
+// Returns the members of one answer.
 std::string IdsText(const std::vector<SampledToken>& tokens) {
   return absl::StrCat("[",
                       absl::StrJoin(tokens, ",",
@@ -148,7 +148,7 @@ std::string LogprobsText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
-// A list for each token: {"id", "logprob"}, best first.
+// Returns a list for each token: {"id", "logprob"}, best first.
 std::string AlternativesText(const std::vector<SampledToken>& tokens) {
   const auto one = [](std::string* out, const TokenLogprob& each) {
     absl::StrAppend(out, "{\"id\":", each.id, ",\"logprob\":", Number(each.logprob), "}");
@@ -162,7 +162,7 @@ std::string AlternativesText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
-// The text that `of` gives for each answer, in a list where there are several.
+// Returns the text that `of` gives for each answer, in a list where there are several.
 template <class Of>
 std::string ForAll(const WholeTokenAnswer& whole, Of of) {
   if (whole.answers().size() == 1) return of(whole.answers()[0]);
@@ -178,7 +178,7 @@ std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The members that all answers begin with; the closing brace is left out.
+// Returns the members that all answers begin with; the closing brace is left out.
 std::string HeadText(const TokenCallInfo& info) {
   std::string text = absl::StrCat("{\"model_name\":", Quoted(info.model),
                                   ",\"model_version\":", Quoted(info.version));
@@ -186,7 +186,7 @@ std::string HeadText(const TokenCallInfo& info) {
   return text;
 }
 
-// The member that says why the first token did not come at once.
+// Returns the member that says why the first token did not come at once.
 std::string WaitText(const GenerationWait& wait) {
   const std::string text = wait.Text();
   return text.empty() ? "" : absl::StrCat(",\"waited\":\"", text, "\"");

@@ -31,7 +31,7 @@ constexpr char kHeaderLength[] = "inference-header-content-length";
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// The bytes of the body that are JSON.
+// Returns the bytes of the body that are JSON.
 absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
   std::optional<absl::string_view> found;
   for (const auto& [name, value] : request.fields) {
@@ -95,7 +95,7 @@ std::string Quoted(absl::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Where a tensor with these parameters lies that is not in the body.
+// Returns where a tensor with these parameters lies that is not in the body.
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
   RegionParameters region;
   for (const char* name :

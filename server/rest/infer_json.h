@@ -37,7 +37,7 @@ class InferJson {
   // Points into the request and into this.
   InferRequest& view() { return view_; }
 
-  // The reply to a call whose result is OK.
+  // Returns the reply to a call whose result is OK.
   HttpReply Encode(const InferResult& result) const;
 
  private:

@@ -21,7 +21,7 @@ class JsonDocument {
   explicit JsonDocument(MemoryBudget& budget);
   ~JsonDocument();
 
-  // The value of `text`, which points into this, not into `text`. NaN and Infinity are as
+  // Returns the value of `text`, which points into this, not into `text`. NaN and Infinity are as
   // json_numbers has them. Once. Errors: INVALID_ARGUMENT for invalid JSON, RESOURCE_EXHAUSTED
   // for more than a request may send and where the system has no memory, UNAVAILABLE while others
   // have it.

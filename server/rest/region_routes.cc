@@ -57,7 +57,7 @@ absl::StatusOr<int64_t> SizeOf(const object& root, const char* name, bool needed
       "\"", name, "\" is ", simdjson::minify(json).substr(0, 40), ", expected a number of bytes"));
 }
 
-// The region that the body of a request to register it describes.
+// Returns the region that the body of a request to register it describes.
 absl::StatusOr<RegionInfo> ReadRegion(const std::string& name, absl::string_view body,
                                       MemoryBudget& parsing) {
   JsonDocument document(parsing);

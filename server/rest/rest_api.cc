@@ -114,8 +114,8 @@ HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
           .body = CompilationsText(counts, engine.misses().Since(0, model))};
 }
 
-// Whether the body of a request for the index is {"ready": true}, which leaves out models that are
-// not ready. Other bodies ask for nothing, whatever they are.
+// Returns whether the body of a request for the index is {"ready": true}, which leaves out models
+// that are not ready. Other bodies ask for nothing, whatever they are.
 bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
   JsonDocument document(parsing);
   const auto json = document.Parse(body);

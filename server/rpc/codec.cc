@@ -25,7 +25,7 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-// Where a tensor lies that is not in the message.
+// Returns where a tensor lies that is not in the message.
 template <typename Tensor>
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const char* kind) {
   RegionParameters region;

@@ -26,7 +26,7 @@ class RpcServer {
                                                           AdminService::Context admin,
                                                           RpcRoutes::Gate gate);
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const { return server_->port(); }
   int connections() const { return server_->connections(); }
   // Sets the answer of grpc.health.v1, for "" and for the inference service.

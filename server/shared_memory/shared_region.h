@@ -49,7 +49,7 @@ class SharedRegion {
 
  private:
   SharedRegion(RegionInfo info, int descriptor) : info_(std::move(info)), descriptor_(descriptor) {}
-  // The bytes that the object has now; an error where it cannot be asked.
+  // Returns the bytes that the object has now; an error where it cannot be asked.
   absl::StatusOr<int64_t> ObjectBytes() const;
   absl::Status Cut(int64_t end, int64_t there) const;
 

@@ -37,7 +37,7 @@ class SharedRegions {
 
   // NOT_FOUND names those that are there.
   absl::StatusOr<std::shared_ptr<const SharedRegion>> Find(const std::string& name) const;
-  // The region `name`, or all by name where it is empty. Errors: as Find.
+  // Returns the region `name`, or all by name where it is empty. Errors: as Find.
   absl::StatusOr<std::vector<RegionInfo>> List(const std::string& name) const;
 
   const std::shared_ptr<ConnectionBytes>& account() const { return account_; }

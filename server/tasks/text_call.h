@@ -110,7 +110,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   std::optional<TextSide> SideOf(const TextItem& item) const;
   absl::string_view PromptOf(const TextItem& item) const;
   void Work();
-  // The text that may be sent now, which is in flight then.
+  // Returns the text that may be sent now, which is in flight then.
   std::optional<size_t> NextToSend();
   void Send(size_t index);
   absl::StatusOr<EncodedText> Encode(size_t index);

@@ -79,8 +79,8 @@ using FirstTokens = std::unique_ptr<const reprise_first, FreeFirstTokens>;
 
 class Tokenizer {
  public:
-  // The memory that one text may take while it becomes tokens: some hundred times its bytes, at the
-  // most.
+  // Returns the memory that one text may take while it becomes tokens: some hundred times its
+  // bytes, at the most.
   static int64_t BytesFor(int64_t text_bytes);
 
   // Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers that is
@@ -99,27 +99,27 @@ class Tokenizer {
   // Returns the first text of pairs, which is tokenized once for all of them. Errors as of Encode.
   absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
                                           const EncodeOptions& options) const;
-  // The most of its tokens that a pair keeps.
+  // Returns the most of its tokens that a pair keeps.
   static int64_t KeptTokens(const FirstTokens& first);
-  // The tokens of the pair as Encode makes them of both texts with the same `options`, which ask
-  // for no offsets; `first` is of this tokenizer.
+  // Returns the tokens of the pair as Encode makes them of both texts with the same `options`,
+  // which ask for no offsets; `first` is of this tokenizer.
   absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,
                                         const EncodeOptions& options) const;
   // Ids that the vocabulary lacks are left out. `go_on` as in EncodeOptions.
   absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special,
                                      const std::function<absl::Status()>& go_on = nullptr) const;
 
-  // The token as the vocabulary writes it ("##ing"); empty where there is none.
+  // Returns the token as the vocabulary writes it ("##ing"); empty where there is none.
   std::string Token(uint32_t id) const;
   // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
   std::string Bytes(uint32_t id) const;
-  // Whether it is a special token, which stands in no text.
+  // Returns whether it is a special token, which stands in no text.
   bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;
   // kBySide as kLeft or kRight; others as they are.
   Truncation Resolve(Truncation truncation) const;
-  // The mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
+  // Returns the mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
   std::string ContinuingPrefix() const;
   // Returns the token for unknown text; empty where there is none.
   std::string UnknownToken() const;

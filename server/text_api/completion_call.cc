@@ -22,7 +22,7 @@ bool IsInsideLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0
 
 constexpr char kDone[] = "data: [DONE]\n\n";
 
-// An id that no other answer of the process has.
+// Returns an id that no other answer of the process has.
 std::string NewId(const char* prefix) {
   static std::atomic<uint64_t> count{0};
   const std::string of = absl::StrCat(std::time(nullptr), " ", ++count);

@@ -31,7 +31,7 @@ absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields,
   return std::optional<int64_t>(dimensions);
 }
 
-// The vector of text number `index`.
+// Returns the vector of text number `index`.
 absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, size_t index,
                                             const VectorOptions& options) {
   ASSIGN_OR_RETURN(std::vector<float> vector,
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, size_t ind
   return vector;
 }
 
-// The members that every face of vectors reads.
+// Returns the members that every face of vectors reads.
 absl::StatusOr<TextRequest> ReadRequest(const Fields& fields, const TextApiContext& context,
                                         const std::string& model, const char* texts) {
   TextRequest request{.task = TextTask::kEmbed};

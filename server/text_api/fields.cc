@@ -31,7 +31,7 @@ std::optional<std::string> TextOf(const element& json) {
   return std::nullopt;
 }
 
-// The ids of a list of whole numbers.
+// Returns the ids of a list of whole numbers.
 absl::StatusOr<std::vector<uint32_t>> IdsOf(const array& list, absl::string_view name) {
   std::vector<uint32_t> ids;
   for (const element& each : list) {

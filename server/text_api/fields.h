@@ -18,7 +18,7 @@ class Fields {
   // Errors: INVALID_ARGUMENT where `json` is no object.
   static absl::StatusOr<Fields> Of(const simdjson::dom::element& json);
 
-  // The member, unless it is absent or null.
+  // Returns the member, unless it is absent or null.
   std::optional<simdjson::dom::element> Find(const char* name) const;
   bool Has(const char* name) const { return Find(name).has_value(); }
   // Returns all of them.

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// The members in front of "data" that both answers have.
+// Returns the members in front of "data" that both answers have.
 std::string BeginPooledList(const char* kind, const TextResult& result) {
   return absl::StrCat("{\"id\":\"", kind, "-", std::time(nullptr),
                       "\",\"object\":\"list\",\"created\":", std::time(nullptr),

@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   return items;
 }
 
-// The labels of text number `index`.
+// Returns the labels of text number `index`.
 absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer& answer,
                                         size_t index, bool raw) {
   const std::vector<float> scores = raw ? answer.values : LabelShares(model, answer.values);
@@ -80,7 +80,7 @@ absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer
   return json + "]";
 }
 
-// The entities of `text`, which has number `index`.
+// Returns the entities of `text`, which has number `index`.
 absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer& answer,
                                        size_t index, absl::string_view text, Grouping grouping) {
   ASSIGN_OR_RETURN(const std::vector<Entity> entities,
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer&
   return json + "]";
 }
 
-// A model that labels texts or tokens, whichever of the two there is.
+// Returns a model that labels texts or tokens, whichever of the two there is.
 absl::StatusOr<std::string> ChooseLabeller(const TextApiContext& context,
                                            const std::string& named) {
   absl::StatusOr<std::string> model;

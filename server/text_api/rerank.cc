@@ -86,7 +86,7 @@ float Score(const TextResult& result, const TextAnswer& first, const TextAnswer&
   return MaxSim(first.values, second.values, width, package.late && package.late->mean);
 }
 
-// A score for each of the second texts; `raw`: as the model's output has it.
+// Returns a score for each of the second texts; `raw`: as the model's output has it.
 std::vector<float> PairScores(const TextResult& result, size_t first, bool raw) {
   std::vector<float> scores;
   const TextPackage& package = result.text->package();

@@ -60,8 +60,8 @@ struct TextFace {
 void ServeTexts(const TextApiContext& context, const TextFace& face,
                 std::shared_ptr<HttpExchange> exchange, const std::string& model);
 
-// The model that is named, else the only one that is ready and offers `task`. Errors:
-// FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
+// Returns the model that is named, else the only one that is ready and offers `task`.
+// Errors: FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
                                         TextTask task);
 

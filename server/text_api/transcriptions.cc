@@ -113,7 +113,7 @@ absl::Status ReadForTask(const SpeechFacts& facts, bool translates) {
   return absl::InvalidArgumentError("the model has no token for the task of translation");
 }
 
-// The only model that is ready and takes sound, where the client names none.
+// Returns the only model that is ready and takes sound, where the client names none.
 absl::StatusOr<std::string> ChooseSpeech(const TextApiContext& context, const std::string& named) {
   if (!named.empty()) return named;
   std::vector<std::string> names;

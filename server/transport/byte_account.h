@@ -58,7 +58,7 @@ class ByteAccount {
  public:
   explicit ByteAccount(const ByteLimits& limits) : limits_(limits) {}
 
-  // The account of a new connection; may outlive this object.
+  // Returns the account of a new connection; may outlive this object.
   std::shared_ptr<ConnectionBytes> Open() const {
     return std::make_shared<ConnectionBytes>(limits_, all_);
   }

@@ -117,7 +117,7 @@ class ClientStream {
         : place(std::move(at)), socket(std::move(of)), timer(socket.get_executor()) {}
     Moved Read(void* to, size_t size);
     Moved Write(const void* from, size_t size);
-    // The state that the last call of OpenSSL, which returned `result`, has left.
+    // Returns the state that the last call of OpenSSL, which returned `result`, has left.
     Moved StateOf(int result);
     void Abort();
 
@@ -135,7 +135,7 @@ class ClientStream {
   static Socket::wait_type WaitOf(State state) {
     return state == State::kWaitsToWrite ? Socket::wait_write : Socket::wait_read;
   }
-  // The first part of a sequence of buffers that is not empty.
+  // Returns the first part of a sequence of buffers that is not empty.
   template <typename Buffer, typename Buffers>
   static Buffer FirstOf(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);

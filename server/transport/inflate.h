@@ -30,7 +30,7 @@ class Inflater {
   absl::StatusOr<bool> Step(int64_t bytes);
   // Bytes that the body and the text occupy.
   int64_t bytes_taken() const;
-  // The text, once it is whole.
+  // Returns the text, once it is whole.
   std::string Take();
 
  private:

@@ -48,7 +48,7 @@ class Listener {
   // cannot be.
   absl::Status Listen(const std::string& address, int port, const std::string& protocol);
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const { return port_; }
   // Connections that are open.
   int connections() const { return *connections_; }

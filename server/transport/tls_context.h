@@ -39,7 +39,7 @@ class TlsContext {
                                                           std::vector<std::string> protocols,
                                                           Trouble on_trouble);
 
-  // A new server's side of a connection; null where there is no memory for it.
+  // Returns a new server's side of a connection; null where there is no memory for it.
   std::unique_ptr<SSL, decltype(&SSL_free)> NewSession();
 
  private:

@@ -208,7 +208,7 @@ HttpReply ReplyOf(PictureTask task, const RequestPath& path, const Asked& asked,
           .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
 }
 
-// The places of the pictures in their tensors, by their headers alone.
+// Returns the places of the pictures in their tensors, by their headers alone.
 absl::StatusOr<std::vector<PicturePlace>> PlacesOf(const Repository& repository,
                                                    const VisionRequest& request) {
   ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(request.model, ""));

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// A file as the one element of a BYTES tensor.
+// Returns a file as the one element of a BYTES tensor.
 std::string TensorOf(const std::string& file) {
   const auto size = static_cast<uint32_t>(file.size());
   std::string tensor(sizeof(size), '\0');

@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 
-// The value of `key` in the header's dictionary, up to the next key: "'<i8'", "(3, 4)".
+// Returns the value of `key` in the header's dictionary, up to the next key: "'<i8'", "(3, 4)".
 absl::string_view Field(absl::string_view header, absl::string_view key) {
   const size_t at = header.find(absl::StrCat("'", key, "':"));
   if (at == absl::string_view::npos) return "";
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> Inflate(absl::string_view packed, size_t size,
   return bytes;
 }
 
-// The entries of a zip archive, by its directory at the end.
+// Returns the entries of a zip archive, by its directory at the end.
 absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
                                                    const std::string& path) {
   constexpr absl::string_view kEnd("PK\x05\x06", 4), kEntry("PK\x01\x02", 4);

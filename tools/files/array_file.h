@@ -18,8 +18,8 @@ struct ArrayFile {
   std::string floats;             // bytes, row-major; empty but for float32
 };
 
-// The arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1; of the
-// second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
+// Returns the arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1;
+// of the second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
 absl::StatusOr<std::vector<ArrayFile>> ReadArrays(const std::string& path);
 
 // One array from its bytes; `name` is for errors.

@@ -38,8 +38,8 @@ struct BatchOptions {
 // "longest", "none", "buckets:5". INVALID_ARGUMENT names any other text.
 absl::StatusOr<BatchOptions::Pad> ParsePad(const std::string& text, int& buckets);
 
-// The shapes of the batches, in the order of the samples. Without padding only samples of one shape
-// that follow each other share a batch.
+// Returns the shapes of the batches, in the order of the samples. Without padding only samples of
+// one shape that follow each other share a batch.
 ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options);
 
 }  // namespace reprise::cli

@@ -41,10 +41,10 @@ class NodeMaker {
 
   std::string Int(int64_t value);                        // a scalar
   std::string Ints(const std::vector<int64_t>& values);  // a list
-  // A number of no dims; of this TensorProto::DataType.
+  // Returns a number of no dims; of this TensorProto::DataType.
   std::string Float(float value, int dtype = onnx::TensorProto::FLOAT);
 
-  // The integers of an initialiser or a Constant; nullopt where `value` is none.
+  // Returns the integers of an initialiser or a Constant; nullopt where `value` is none.
   std::optional<std::vector<int64_t>> ReadInts(const std::string& value) const;
   std::optional<int> RankOfConstant(const std::string& value) const;
   bool HasOneElement(const std::string& value) const;
@@ -59,7 +59,7 @@ class NodeMaker {
   std::vector<onnx::NodeProto> added_;
 };
 
-// An attribute of `node`; where it is absent `fallback`, or none.
+// Returns an attribute of `node`; where it is absent `fallback`, or none.
 int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback);
 std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, const char* name);
 

@@ -142,7 +142,7 @@ class RowRewriter {
                               maker_.Add("Sub", {corners.right, corners.left})});
   }
 
-  // How much of its union with the boxes of `all` the box of `best` covers.
+  // Returns how much of its union with the boxes of `all` the box of `best` covers.
   std::string Overlap(const Corners& all, const Corners& best, const std::string& zero) {
     const auto side = [&](const std::string& end, const std::string& best_end,
                           const std::string& begin, const std::string& best_begin) {

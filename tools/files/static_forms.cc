@@ -70,7 +70,7 @@ class Finder {
                        [](int64_t dim) { return dim == 1; });
   }
 
-  // The only node that reads `value`, or -1.
+  // Returns the only node that reads `value`, or -1.
   int OnlyUser(const std::string& value) const {
     const auto it = users_.find(value);
     if (it == users_.end() || it->second.size() != 1 || outputs_.contains(value)) return -1;
@@ -268,8 +268,8 @@ class Rewriter {
     return "";
   }
 
-  // The dims of x that a reduction of the selection reduces; nullopt where these are not the ones
-  // that the mask covers, at least.
+  // Returns the dims of x that a reduction of the selection reduces; nullopt where these are not
+  // the ones that the mask covers, at least.
   std::optional<std::vector<int64_t>> ReducedAxes(const onnx::NodeProto& reduction) const {
     if (form_.reduction < 0) return std::vector<int64_t>();
     const bool along = form_.axis >= 0 && !form_.flattens;

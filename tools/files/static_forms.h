@@ -47,7 +47,7 @@ struct FormFacts {
   int dtype = 0;  // x has this TensorProto::DataType
 };
 
-// Every dynamic node of the graph, in its order.
+// Returns every dynamic node of the graph, in its order.
 std::vector<StaticForm> FindStaticForms(const onnx::GraphProto& graph);
 
 struct RewriteOptions {

@@ -17,7 +17,7 @@ absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
 // The same of a model that cannot be served.
 std::string RefusedJson(const std::string& path, const std::vector<std::string>& reasons);
 
-// The matrix of `check --ops`.
+// Returns the matrix of `check --ops`.
 std::string OpMatrixJson();
 
 }  // namespace reprise::cli

@@ -65,8 +65,8 @@ double Combinations(const std::vector<std::vector<int64_t>>& choices) {
   return count;
 }
 
-// All that `choices` combine to; where that is more than kMostCompiled, those in which one axis
-// moves and the others stand at their smallest.
+// Returns all that `choices` combine to; where that is more than kMostCompiled, those in which
+// one axis moves and the others stand at their smallest.
 std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices) {
   std::vector<int64_t> smallest;
   for (const std::vector<int64_t>& axis : choices) smallest.push_back(axis.front());
@@ -85,7 +85,7 @@ std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>
   return all;
 }
 
-// The label of the recipe at these sizes; nullopt where the limit on elements forbids it.
+// Returns the label of the recipe at these sizes; nullopt where the limit on elements forbids it.
 std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& policy,
                                    const std::vector<int64_t>& sizes) {
   AxisSizes bucketed;
@@ -97,7 +97,7 @@ std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& polic
   return RecipeLabel(bucketed, model.axes().size(), policy.batch_axis);
 }
 
-// The recipes of a padded model.
+// Returns the recipes of a padded model.
 std::vector<CheckedRecipe> CompileAll(const Engine& engine, const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<CheckedRecipe> all;

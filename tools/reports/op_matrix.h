@@ -25,7 +25,7 @@ const std::vector<OpColumn>& OpColumns();
 // One row for each op of the table, in its order.
 std::vector<OpMatrixRow> OpMatrix();
 
-// The matrix as text, and below it the ops that miss each fact.
+// Returns the matrix as text, and below it the ops that miss each fact.
 std::string OpMatrixText();
 
 }  // namespace reprise::cli

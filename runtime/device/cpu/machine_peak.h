@@ -20,7 +20,7 @@ double MeasureGflops(Isa isa);
 class WeightReader {
  public:
   WeightReader(Isa isa, size_t bytes);
-  // The bytes that Pass reads, at least as many as the constructor was given.
+  // Returns the bytes that Pass reads, at least as many as the constructor was given.
   size_t bytes() const { return bytes_; }
   // Reads all of the bytes once, in order.
   void Pass() const;

@@ -28,7 +28,7 @@
 namespace reprise {
 namespace {
 
-// How many dims `value` has where that is known.
+// Returns how many dims `value` has where that is known.
 std::optional<int64_t> RankOf(const Graph& graph, ValueId id) { return KnownRank(graph.value(id)); }
 
 // INVALID_ARGUMENT where known places lie outside a last dim of `x` that is known too: no request
@@ -69,7 +69,7 @@ Tensor DefaultText(const NodeDraft& draft) {
   return Tensor::Int64s(PlacesOf(draft, {draft.attributes.String("default_string", kUnusedText)}));
 }
 
-// The answer of a LabelEncoder to an input that is no key.
+// Returns the answer of a LabelEncoder to an input that is no key.
 absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
   const Attributes& attributes = draft.attributes;
   const bool text = IsTextList(draft, "values");

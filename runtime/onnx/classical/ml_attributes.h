@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The numbers of the attribute `name`, a list or (as `name`_as_tensor) a tensor; none if there is
-// neither. `is_double` is set where the tensor is of f64.
+// Returns the numbers of the attribute `name`, a list or (as `name`_as_tensor) a tensor; none if
+// there is neither. `is_double` is set where the tensor is of f64.
 std::vector<double> NumbersOf(const Attributes& attributes, const std::string& name,
                               bool* is_double = nullptr);
 
@@ -31,7 +31,7 @@ inline constexpr char kUnusedText[] = "_Unused";
 // The attribute `name`, a list of texts; null where it is not there or empty.
 const std::vector<std::string>* TextsIn(const Attributes& attributes, const std::string& name);
 
-// Whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.
+// Returns whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.
 bool IsTextList(const NodeDraft& draft, const std::string& name);
 
 // Their places in the vocabulary of the draft, which has them.
@@ -40,7 +40,7 @@ std::vector<int64_t> PlacesOf(const NodeDraft& draft, const std::vector<std::str
 // Returns the labels of a classifier: the attribute `ints`, or the indices of its texts.
 std::vector<int64_t> ClassLabels(const NodeDraft& draft, const std::string& ints);
 
-// The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
+// Returns the dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
 DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value);
 // `value` as floats (or doubles), with a Cast where it may be something else.
 ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype = DType::kFloat32);

@@ -31,8 +31,8 @@ ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>&
   return steps.Constant(name, Tensor::FromVector(DType::kFloat32, {columns, count}, turned));
 }
 
-// The kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is added to
-// products that no function follows.
+// Returns the kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is
+// added to products that no function follows.
 absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
                                const std::vector<float>& vectors, int64_t count,
                                const std::string& type) {
@@ -113,7 +113,7 @@ bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
   return std::any_of(sums.begin(), sums.end(), [](double sum) { return sum > kMostWeight; });
 }
 
-// The decisions of `count` support vectors, by `weights`, plus `rho`: [rows, results].
+// Returns the decisions of `count` support vectors, by `weights`, plus `rho`: [rows, results].
 absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
                                   const std::vector<Weight>& weights, int64_t count,
                                   const std::vector<float>& rho) {

@@ -198,7 +198,7 @@ void GiveZeros(SourceTrees& trees) {
   }
 }
 
-// The sums of `trees` over the rows of the draft's input.
+// Returns the sums of `trees` over the rows of the draft's input.
 absl::StatusOr<ValueId> AddForest(NodeDraft& draft, SourceTrees& trees, Graph& graph) {
   trees.is_double = trees.is_double || TypeBefore(draft, graph, draft.inputs[0]) == DType::kFloat64;
   ASSIGN_OR_RETURN(BuiltForest forest, BuildForest(trees));

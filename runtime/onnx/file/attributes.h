@@ -13,8 +13,8 @@ namespace reprise {
 // INVALID_ARGUMENT for broken ones. Errors name the attribute.
 absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorReader& tensors);
 
-// The value of a Constant node, in any of its forms; of text the places in `vocabulary`, which has
-// it.
+// Returns the value of a Constant node, in any of its forms; of text the places in `vocabulary`,
+// which has it.
 absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes, const Vocabulary& vocabulary);
 
 }  // namespace reprise

@@ -56,7 +56,7 @@ struct FileBytes {
 // NOT_FOUND or INVALID_ARGUMENT naming the path.
 absl::StatusOr<FileBytes> MapFile(const std::string& path);
 
-// A 64-byte aligned copy of `bytes`.
+// Returns a 64-byte aligned copy of `bytes`.
 FileBytes CopyBytes(absl::string_view bytes);
 
 // Lets the whole pages inside `bytes` leave memory until they are read again: bytes that were

@@ -18,7 +18,7 @@ constexpr int kNodeMetadata = 9;
 constexpr int kFunctionDefaults = 11;
 constexpr int kFunctionOverload = 13;
 
-// The texts, or the messages as bytes, that field `number` of `message` holds.
+// Returns the texts, or the messages as bytes, that field `number` of `message` holds.
 std::vector<std::string> FieldOf(const google::protobuf::Message& message, int number) {
   std::vector<std::string> held;
   const google::protobuf::Reflection& reflection = *message.GetReflection();

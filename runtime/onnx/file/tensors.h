@@ -42,7 +42,7 @@ class TensorReader {
                                      absl::string_view label);
   static bool HoldsNibbles(const onnx::TensorProto& proto);
 
-  // All that tensors may point into.
+  // Returns all that tensors may point into.
   std::vector<FileBytes> Files() const;
 
  private:
@@ -52,7 +52,7 @@ class TensorReader {
   absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<Tensor> ReadExternal(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<const FileBytes*> ExternalFile(const std::string& location);
-  // The bytes, shared with `file` when they are a parameter's, else copied.
+  // Returns the bytes, shared with `file` when they are a parameter's, else copied.
   absl::StatusOr<Tensor> FromBytes(DType dtype, Shape shape, absl::string_view bytes,
                                    const FileBytes& file);
 

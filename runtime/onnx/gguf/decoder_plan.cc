@@ -54,7 +54,7 @@ constexpr const char* kRefused[] = {"expert_count",
                                     "rope.scaling.yarn_log_multiplier",
                                     "use_parallel_residual"};
 
-// A number that means nothing where it is 0.
+// Returns a number that means nothing where it is 0.
 absl::StatusOr<double> Optional(const GgufSettings& settings, const char* name, double fallback) {
   ASSIGN_OR_RETURN(const double value, settings.Number(name, fallback));
   if (value >= 0 && std::isfinite(value)) return value;

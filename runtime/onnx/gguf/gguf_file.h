@@ -64,7 +64,7 @@ class GgufFile {
 
   // Returns whether `bytes` begin like such a file.
   static bool Begins(absl::string_view bytes);
-  // Whether the file at `path` does; false where it cannot be read.
+  // Returns whether the file at `path` does; false where it cannot be read.
   static bool IsOne(const std::string& path);
 
   // Reads the model at `path`, whose bytes are `file`; other parts are read from the same folder.
@@ -82,7 +82,7 @@ class GgufFile {
   absl::StatusOr<std::optional<double>> Number(absl::string_view key) const;
   absl::StatusOr<std::optional<bool>> Bool(absl::string_view key) const;
   absl::StatusOr<std::optional<std::string>> Text(absl::string_view key) const;
-  // An empty list where there is no such member.
+  // Returns an empty list where there is no such member.
   absl::StatusOr<std::vector<absl::string_view>> Texts(absl::string_view key) const;
   absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view key) const;
 

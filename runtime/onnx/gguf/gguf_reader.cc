@@ -34,7 +34,7 @@ constexpr int64_t kMostAlignment = 1 << 20;
 constexpr uint64_t kLeastMember = 13, kLeastTensor = 32;
 constexpr size_t kLongestName = 4096;  // shown in errors
 
-// The bytes of an element of a list; 0 where it has no fixed size.
+// Returns the bytes of an element of a list; 0 where it has no fixed size.
 uint64_t SizeOf(uint32_t type) {
   switch (type) {
     case kUint8:

@@ -43,7 +43,7 @@ class QuantizedSteps : public Steps {
     return input(bias) == kNone ? Become(IdentityOp::kName, {x})
                                 : Become(AddOp::kName, {x, input(bias)});
   }
-  // The floats that input `at` stands for; its scale and zero point follow it.
+  // Returns the floats that input `at` stands for; its scale and zero point follow it.
   ValueId Dequantized(size_t at) {
     return Add(DequantizeLinearOp::kName, {input(at), input(at + 1), input(at + 2)});
   }

@@ -19,7 +19,7 @@ class QuantizedCache : public Steps {
   bool exists() const { return bits_ > 0; }
   // Input `scale`, as it meets rows [batch, heads, rows, size].
   ValueId Scale(size_t scale);
-  // The cells nearest to `rows`, as floats.
+  // Returns the cells nearest to `rows`, as floats.
   ValueId Nearest(ValueId rows, ValueId scale);
   // Cells of the file as floats, and back.
   ValueId Unpacked(ValueId stored);

@@ -121,7 +121,7 @@ void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int
 
 namespace {
 
-// A Constant without its attribute.
+// Returns a Constant without its attribute.
 onnx::NodeProto EmptyConstant(const std::string& result) {
   onnx::NodeProto node;
   node.set_op_type("Constant");

@@ -35,7 +35,7 @@ std::vector<int64_t> IntsOf(const onnx::NodeProto& node, absl::string_view name,
                             std::vector<int64_t> fallback = {});
 void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int64_t> values);
 
-// A Constant node that results in `tensor` under the name `result`.
+// Returns a Constant node that results in `tensor` under the name `result`.
 onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result);
 onnx::NodeProto ConstantNode(const onnx::SparseTensorProto& tensor, const std::string& result);
 

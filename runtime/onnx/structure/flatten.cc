@@ -396,7 +396,7 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // The attributes of a call: its own, and the defaults of those that it leaves out.
+  // Returns the attributes of a call: its own, and the defaults of those that it leaves out.
   static AttributeList GivenBy(const onnx::NodeProto& call,
                                const std::vector<onnx::AttributeProto>& defaults) {
     AttributeList given = call.attribute();

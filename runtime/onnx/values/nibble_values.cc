@@ -25,7 +25,7 @@ bool IsNibble(int64_t onnx_type) {
   return onnx_type == ops::kOnnxInt4 || onnx_type == ops::kOnnxUInt4;
 }
 
-// The dtype that holds them in the graph.
+// Returns the dtype that holds them in the graph.
 DType StoredAs(int64_t onnx_type) {
   return onnx_type == ops::kOnnxInt4 ? DType::kInt8 : DType::kUInt8;
 }

@@ -36,15 +36,15 @@ class SequenceWalk {
 
   // Returns whether `node` is one of these ops, or takes a result of one.
   bool Concerns(const FlatNode& node) const;
-  // Whether `name` is a value of the file that is no tensor.
+  // Returns whether `name` is a value of the file that is no tensor.
   bool Holds(const std::string& name) const { return held_.contains(name); }
 
   struct Named {
     std::string name;
     ValueId id;
   };
-  // The results of `node` that are tensors; those that are not are kept. Takes only nodes that
-  // concern it, in topological order. INVALID_ARGUMENT, UNIMPLEMENTED: why not.
+  // Returns the results of `node` that are tensors; those that are not are kept. Takes only
+  // nodes that concern it, in topological order. INVALID_ARGUMENT, UNIMPLEMENTED: why not.
   absl::StatusOr<std::vector<Named>> Resolve(const FlatNode& node);
 
   // `name` is no tensor and nothing is known of it: why is told elsewhere, and not again by the
@@ -105,8 +105,8 @@ class SequenceWalk {
   absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);
   // Counts `listed` more tensors in lists: a file of few bytes could make very many long lists.
   absl::Status Count(int64_t listed);
-  // The position that operand `i` is, among places from -size to `last`; nullopt: the model
-  // computes it. One below 0 is counted from the end of a list of `size`.
+  // Returns the position that operand `i` is, among places from -size to `last`; nullopt:
+  // the model computes it. One below 0 is counted from the end of a list of `size`.
   absl::StatusOr<std::optional<size_t>> PlaceOf(const FlatNode& node, int i, size_t size,
                                                 int64_t last) const;
   // Adds a node that selects one of `items` by operand `i`, a position in a list of `size`.

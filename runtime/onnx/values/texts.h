@@ -41,11 +41,11 @@ class TextWalk {
   TextKind KindOf(ValueId value) const;
   const HashSet<ValueId>& values() const { return all_; }
 
-  // The facts about text that a rewrite of `draft`, the node `proto`, has to know.
+  // Returns the facts about text that a rewrite of `draft`, the node `proto`, has to know.
   DraftTexts TextsOf(const onnx::NodeProto& proto, const NodeDraft& draft) const;
-  // The kinds of text that the outputs of `draft` will hold, by position; outputs beyond the end of
-  // the list are numbers. To be asked before it is rewritten. `graph` has its inputs. Errors:
-  // UNIMPLEMENTED for an operation that has no form over text.
+  // Returns the kinds of text that the outputs of `draft` will hold, by position; outputs beyond
+  // the end of the list are numbers. To be asked before it is rewritten. `graph` has its inputs.
+  // Errors: UNIMPLEMENTED for an operation that has no form over text.
   absl::StatusOr<std::vector<TextKind>> Results(const NodeDraft& draft, const Graph& graph) const;
   // The same for an If as flattening made it; UNIMPLEMENTED for other control flow over text.
   absl::StatusOr<std::vector<TextKind>> ResultsOfControl(const NodeDraft& draft) const;
@@ -58,9 +58,9 @@ class TextWalk {
   HashSet<ValueId> looked_up_;
 };
 
-// Whether `tensor` holds text.
+// Returns whether `tensor` holds text.
 bool HoldsText(const onnx::TensorProto& tensor);
-// Whether the value of `node`, a Constant, is text.
+// Returns whether the value of `node`, a Constant, is text.
 bool IsTextConstant(const onnx::NodeProto& node);
 
 }  // namespace reprise

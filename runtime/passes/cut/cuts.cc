@@ -24,7 +24,7 @@ NodeId ProducerOf(const Graph& graph, ValueId id) {
                                                                      : graph.value(id).producer;
 }
 
-// The operands of an If that its branches result in.
+// Returns the operands of an If that its branches result in.
 std::vector<ValueId> BranchResults(const Node& node) {
   return {node.inputs.begin() + 1, node.inputs.end()};
 }
@@ -82,7 +82,7 @@ class Analysis {
   }
 
  private:
-  // The results of each of the two branches of an If.
+  // Returns the results of each of the two branches of an If.
   std::array<std::vector<ValueId>, 2> BranchesOf(NodeId id) const {
     const std::vector<ValueId> results = BranchResults(graph_.node(id));
     const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);

@@ -40,7 +40,7 @@ struct CutAnalysis {
   std::vector<bool> is_chosen;  // a node that CutWishes::chosen names
   bool is_everywhere = false;   // cuts are all nodes that compute on data
 
-  // The needed cuts, in the order of the graph.
+  // Returns the needed cuts, in the order of the graph.
   std::vector<NodeId> Cuts(const Graph& graph) const;
 };
 

@@ -15,15 +15,15 @@
 namespace reprise {
 namespace {
 
-// The value that a chain of Reshapes starts from: the same elements in the same order.
+// Returns the value that a chain of Reshapes starts from: the same elements in the same order.
 ValueId BelowReshapes(const Graph& graph, ValueId value) {
   while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
     value = reshape->inputs[0];
   return value;
 }
 
-// The [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is made of;
-// kNone where it is made in another way.
+// Returns the [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is
+// made of; kNone where it is made in another way.
 ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   const Shape& shape = *ShapeOf(graph, tokens);
   const int64_t batch = shape[0], rows = shape[1], size = shape[2] / all_heads;

@@ -81,7 +81,7 @@ struct RepeatedHeads {
   double scale;  // the scale of the products between it and the operand
 };
 
-// The heads that `operand` repeats; nullopt where it repeats nothing.
+// Returns the heads that `operand` repeats; nullopt where it repeats nothing.
 std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
   bool swapped = operand.swapped;
   ValueId value = operand.value;
@@ -179,8 +179,8 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   return AddReshape(graph, value, tokens);
 }
 
-// The shape in which a mask that meets scores of `mask.scores_shape` broadcasts to
-// [batch, heads, queries, keys]; nullopt when there is none.
+// Returns the shape in which a mask that meets scores of `mask.scores_shape` broadcasts
+// to [batch, heads, queries, keys]; nullopt when there is none.
 std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask,
                                const AttentionSizes& sizes) {
   const Shape scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
@@ -287,8 +287,8 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern,
   return absl::OkStatus();
 }
 
-// The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
-// none.
+// Returns the furthest value of rows [q, k, v] that all three operands are cut from; kNone when
+// there is none.
 ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSource>& k,
                      const std::vector<HeadSource>& v, const AttentionSizes& sizes, double* scale) {
   const int64_t width = sizes.heads * sizes.size;
@@ -320,8 +320,8 @@ ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
   return weight;
 }
 
-// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it
-// is not the same for all queries, or no weight.
+// Returns the numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone
+// where it is not the same for all queries, or no weight.
 absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   const Shape shape = *ShapeOf(graph, column);
   const int64_t batch = shape[0], heads = shape[1], queries = shape[2];

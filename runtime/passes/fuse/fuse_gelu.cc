@@ -123,8 +123,8 @@ float AsSpelled(const Graph& graph, ValueId value, ValueId x, ValueId t, float n
   return node.op == DivOp::kName ? a / b : std::pow(a, b);
 }
 
-// Whether the expression is infinite above half of the largest number, and nowhere else; nullopt
-// where it ends elsewhere.
+// Returns whether the expression is infinite above half of the largest number, and nowhere else;
+// nullopt where it ends elsewhere.
 std::optional<bool> Doubles(const Graph& graph, ValueId whole, ValueId x, ValueId t) {
   constexpr float kLargest = std::numeric_limits<float>::max();
   const auto ends = [&](float number) {

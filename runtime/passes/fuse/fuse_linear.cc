@@ -66,8 +66,8 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
                 .result = node.outputs[0]};
 }
 
-// Whether factors of columns may go into the weights. Weights stored in fewer bits are multiplied
-// as they are, and weights that another product shares would be held twice.
+// Returns whether factors of columns may go into the weights. Weights stored in fewer bits are
+// multiplied as they are, and weights that another product shares would be held twice.
 bool TakesFactors(const Graph& graph, const Linear& linear) {
   const ValueId weight = linear.inputs[1];
   return linear.form->op == LinearOp::kName && IsParameter(graph, weight) &&

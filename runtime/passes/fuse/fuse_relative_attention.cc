@@ -93,8 +93,8 @@ bool RepeatsWhole(const Graph& graph, const Node& node) {
   return true;
 }
 
-// The places of all distances, where `index` [..., length, length] is one square again and again,
-// of which each diagonal has one number.
+// Returns the places of all distances, where `index` [..., length, length] is one square again
+// and again, of which each diagonal has one number.
 std::optional<std::vector<int64_t>> PlacesOf(const Graph& graph, ValueId index, int64_t length,
                                              int64_t width) {
   for (int step = 0; step < kMaxSteps && KnownConstant(graph, index) == nullptr; ++step) {

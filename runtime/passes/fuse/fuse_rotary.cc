@@ -64,7 +64,7 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
   return (*start < 0 ? *start + whole : *start) == begin ? x : kNone;
 }
 
-// The x that `value` is -x.
+// Returns the x that `value` is -x.
 ValueId NegatedBy(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
@@ -80,7 +80,7 @@ ValueId NegatedBy(const Graph& graph, ValueId value) {
   return kNone;
 }
 
-// The x that `value` is the turned halves of.
+// Returns the x that `value` is the turned halves of.
 ValueId TurnedFrom(const Graph& graph, ValueId value) {
   const Node* concat = graph.ProducerIf(value, ConcatOp::kName);
   if (concat == nullptr || concat->inputs.size() != 2 || !IsFloat32(graph, value)) return kNone;
@@ -121,8 +121,8 @@ std::optional<RotaryPattern> MatchRotary(const Graph& graph, const Node& add) {
   return std::nullopt;
 }
 
-// A table for [batch, heads, rows, size] as one for [batch, rows, heads, size]: nullopt where that
-// would move elements.
+// Returns a table for [batch, heads, rows, size] as one for [batch, rows, heads, size]: nullopt
+// where that would move elements.
 std::optional<Shape> TableOfTokens(const Shape& table) {
   Shape shape(4 - table.size(), 1);
   shape.insert(shape.end(), table.begin(), table.end());

@@ -24,7 +24,7 @@ struct Piece {
   int64_t begin, width;
 };
 
-// The one element of a constant.
+// Returns the one element of a constant.
 std::optional<int64_t> OnlyInt(const Graph& graph, ValueId value) {
   const Tensor* constant = value == kNone ? nullptr : KnownConstant(graph, value);
   if (constant == nullptr || constant->num_elements() != 1) return std::nullopt;

@@ -6,8 +6,8 @@
 
 namespace reprise {
 
-// Whether some nodes of `graph` may belong to a branch that is not taken: operands that do not fit
-// are no error there.
+// Returns whether some nodes of `graph` may belong to a branch that is not taken: operands that do
+// not fit are no error there.
 bool HasBranches(const Graph& graph);
 
 // The condition of node `id`, an If, if it is known: nullptr, or one element.

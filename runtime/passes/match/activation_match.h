@@ -9,7 +9,7 @@ namespace reprise {
 
 // "activation" alone.
 Attributes NamedActivation(absl::string_view activation);
-// The activation and its parameters; nullopt where the node is none.
+// Returns the activation and its parameters; nullopt where the node is none.
 std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node);
 
 }  // namespace reprise

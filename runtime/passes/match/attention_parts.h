@@ -39,7 +39,7 @@ ValueId PositionMask(Graph& graph, int64_t queries, int64_t keys,
 // form that has none.
 absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& scores, float filter);
 
-// The scores where `keep` is true, `fill` elsewhere.
+// Returns the scores where `keep` is true, `fill` elsewhere.
 absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float fill);
 // Returns the scores, the lowest float where a key comes after its query; queries start `past` keys
 // after the first. `filter`: the least that masks have added to the scores.
@@ -51,7 +51,7 @@ absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale);
 absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guard,
                               const std::string& name, ValueId sinks = kNone);
 
-// An integer of the dtype of `value`, int32 or int64.
+// Returns an integer of the dtype of `value`, int32 or int64.
 Tensor ScalarLike(const Graph& graph, ValueId value, int32_t number);
 
 }  // namespace reprise

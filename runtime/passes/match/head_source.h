@@ -34,11 +34,11 @@ struct HeadSource {
   double scale = 1;    // the scale of the products between it and the operand
 };
 
-// The node above `value` that a source may be found after, its operand and the scale it applies;
-// kNone where there is none.
+// Returns the node above `value` that a source may be found after, its operand and the scale it
+// applies; kNone where there is none.
 NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* above, double* scale);
 
-// All sources of an operand of a specialised graph, the nearest first.
+// Returns all sources of an operand of a specialised graph, the nearest first.
 std::vector<HeadSource> FindHeadSources(const Graph& graph, const HeadOperand& operand);
 
 // The furthest source that holds nothing but the operand; null where there is none.

@@ -23,8 +23,8 @@ struct Pick {
   friend bool operator==(const Pick&, const Pick&) = default;
 };
 
-// The positions that `node`, of a specialised graph, picks of input 0, which is a result; nullopt
-// where it is no such node, or picks more than half.
+// Returns the positions that `node`, of a specialised graph, picks of input 0, which is a result;
+// nullopt where it is no such node, or picks more than half.
 std::optional<Pick> MatchPick(const Graph& graph, const Node& node);
 
 // Joins nodes that pick known positions of `data`, where no node reads others: one node picks all

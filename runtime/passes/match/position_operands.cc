@@ -43,7 +43,7 @@ struct Site {
   }
 };
 
-// The operand at the place of the positions, when others are shared by all.
+// Returns the operand at the place of the positions, when others are shared by all.
 Operands First(const Site& site) {
   if (!site.LeadsAlike(0)) return std::nullopt;
   return {{{0, site.axis}}};

@@ -153,7 +153,7 @@ class Hoist {
     return !packed || Projections(graph_, node) != nullptr;
   }
 
-  // The picked positions of `value`, along pick_.axis.
+  // Returns the picked positions of `value`, along pick_.axis.
   absl::StatusOr<ValueId> Picked(ValueId value) {
     if (const auto done = done_.find(value); done != done_.end()) return done->second;
     const NodeId producer = ProducerOf(graph_, value);

@@ -93,8 +93,8 @@ absl::Status Packer::PackLastDims(const Site& site) {
   return Emit(site, site.op(), std::move(inputs), site.attributes());
 }
 
-// Whether a view, or a Gather, of a table by position takes for shorter sequences the same places
-// that it takes for the longest.
+// Returns whether a view, or a Gather, of a table by position takes for shorter sequences the
+// same places that it takes for the longest.
 bool Packer::KeepsPlaces(const Site& site) const {
   const Operand& table = site.inputs[0];
   if (!table.has_length()) return true;

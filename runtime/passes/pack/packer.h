@@ -89,16 +89,16 @@ class Packer {
   // --- Values of the packed graph. ---
   ValueId PackedOf(const Operand& operand) const { return packed_[operand.a]; }
   void Bind(const Operand& result, ValueId packed) { packed_[result.a] = packed; }
-  // A fixed value as it is, the same at all lengths.
+  // Returns a fixed value as it is, the same at all lengths.
   absl::StatusOr<ValueId> Whole(const Site& site, const Operand& operand);
-  // A fixed value whose dims of the length are cut from a table: shorter sequences take its first
-  // elements.
+  // Returns a fixed value whose dims of the length are cut from a table: shorter sequences take
+  // its first elements.
   absl::StatusOr<ValueId> Table(const Site& site, const Operand& operand);
   // [heads, length, length] of a table by the positions of two tokens; `has_rows`: it is repeated
   // for all rows, which come first.
   absl::StatusOr<ValueId> SquareTable(const Site& site, const Operand& operand, int64_t heads,
                                       bool has_rows);
-  // The row that each token finds in a table [length, rest...] (rows before it are equal).
+  // Returns the row that each token finds in a table [length, rest...] (rows before it are equal).
   absl::StatusOr<ValueId> LookUp(const Site& site, const Operand& operand, size_t rest);
   // `operand` as it broadcasts to a value of `dims`, laid out as that one is packed.
   absl::StatusOr<ValueId> Align(const Site& site, const Operand& operand,
@@ -123,7 +123,7 @@ class Packer {
   absl::Status PackPairs(const Site& site);
   absl::Status PackPairsChoice(const Site& site);
   absl::Status PackPairsCast(const Site& site);
-  // An operand of such a mask as one.
+  // Returns an operand of such a mask as one.
   absl::StatusOr<Pairs> PairsOf(const Site& site, const Operand& operand);
   // Joins `more` with `total` by the op, if there are both.
   absl::Status Join(absl::string_view op, ValueId more, ValueId& total);
@@ -153,7 +153,7 @@ class Packer {
   // "first" or "last": the token of a row that lies at `a` in the first graph and at `b` in the
   // second; "" for any other.
   std::string EndOf(std::optional<double> a, std::optional<double> b) const;
-  // Where a Slice begins along its i-th axis, in the second graph.
+  // Returns where a Slice begins along its i-th axis, in the second graph.
   std::optional<double> StartOfTwin(const Site& site, size_t i) const;
   absl::Status PackPick(const Site& site);
   absl::Status PackPlace(const Site& site);

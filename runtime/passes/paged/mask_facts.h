@@ -27,9 +27,9 @@ struct MaskFacts {
 // window.
 absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t keys);
 
-// Whether the mask of a reprise.Attention of one row, which broadcasts to [1, heads, queries,
-// keys], hides from each query the keys that come after it; the last query and the last key are the
-// same token.
+// Returns whether the mask of a reprise.Attention of one row, which broadcasts to [1, heads,
+// queries, keys], hides from each query the keys that come after it; the last query and the last
+// key are the same token.
 bool HidesLaterKeys(const Tensor& mask, int64_t queries, int64_t keys);
 
 }  // namespace reprise

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxCacheSteps = 16;
 
-// The CachedRows that `value` is, under whatever shape.
+// Returns the CachedRows that `value` is, under whatever shape.
 NodeId CachedAbove(const Graph& graph, ValueId value) {
   for (int step = 0; step < kMaxCacheSteps; ++step) {
     const NodeId producer = ProducerOf(graph, value);

@@ -243,7 +243,7 @@ class FormMaker {
     }
   }
 
-  // The positions that the smallest table of them has; 0: there is none.
+  // Returns the positions that the smallest table of them has; 0: there is none.
   absl::StatusOr<int64_t> Positions() const {
     ASSIGN_OR_RETURN(const Graph as_is, BuildAsIs(kComparedPast, nullptr));
     const int64_t cuts = PositionsOfCuts(as_is, PastValues(as_is, traces_.a, traces_.b));
@@ -269,7 +269,7 @@ class FormMaker {
     return Specialize(graph, BindingAt(kPackedTokens), {.trace = &traced.trace}).status();
   }
 
-  // The graph with `past`, fused; positions are constants, so that masks are.
+  // Returns the graph with `past`, fused; positions are constants, so that masks are.
   absl::StatusOr<Graph> Fused(int64_t past) const {
     constexpr int64_t kRows = 2;
     ASSIGN_OR_RETURN(const Graph graph, Build(past, nullptr));

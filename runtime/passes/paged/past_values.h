@@ -42,8 +42,8 @@ class PastValues {
   // Its shape, where that is the same at both lengths.
   std::optional<Shape> ShapeOf(ValueId value) const;
   static std::optional<Shape> ShapeAt(const PastTrace& at, ValueId value);
-  // The one dim in which its shape differs, where it has as many elements more there as the past
-  // is longer; nullopt where the shape is the same, or differs in another way.
+  // Returns the one dim in which its shape differs, where it has as many elements more there as
+  // the past is longer; nullopt where the shape is the same, or differs in another way.
   std::optional<int64_t> GrowingDim(ValueId value) const;
 
   // Computed of weights and sizes alone.

@@ -24,7 +24,7 @@ struct PastTraces {
 // with the ids of `graph`.
 void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces);
 
-// The rows of the smallest table that is looked up by positions; 0: there is none.
+// Returns the rows of the smallest table that is looked up by positions; 0: there is none.
 int64_t PositionsOfTables(const Graph& graph, ValueId positions);
 
 }  // namespace reprise

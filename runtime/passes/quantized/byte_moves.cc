@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-// Whether the node only moves elements of its first operand, whatever the floats are.
+// Returns whether the node only moves elements of its first operand, whatever the floats are.
 bool IsMove(const Node& node) {
   return FactsOf(node.op).Is(kMovesBytes) ||
          (node.op == ResizeOp::kName && node.attributes.String("mode", "nearest") == "nearest" &&

@@ -15,8 +15,8 @@ struct ByteScale {
   DType dtype = DType::kUndefined;
 };
 
-// The scale to which a QuantizeLinear or reprise.FakeQuantize quantises floats; empty unless the
-// results are bytes of one scale.
+// Returns the scale to which a QuantizeLinear or reprise.FakeQuantize quantises floats; empty
+// unless the results are bytes of one scale.
 std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node);
 
 // Where `value` comes from bytes with one scale: returns the scale of the DequantizeLinear, and in

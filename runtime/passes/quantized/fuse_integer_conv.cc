@@ -26,7 +26,7 @@ struct Dequantized {
   ParameterExprPtr values, scales, points;  // points null: 0
 };
 
-// Whether there is one factor, or one for each position along `axis`.
+// Returns whether there is one factor, or one for each position along `axis`.
 bool FitsAxis(const ParameterExprPtr& factors, const Shape& shape, int64_t axis,
               const Attributes& attributes) {
   if (factors == nullptr || NumElements(factors->shape()) == 1) return true;

@@ -56,7 +56,7 @@ absl::StatusOr<std::optional<ValueId>> AsColumns(Graph& graph, ValueId value, in
   return std::make_optional(value);
 }
 
-// The factors of a scale: those that are multiplied where it is a product, else itself.
+// Returns the factors of a scale: those that are multiplied where it is a product, else itself.
 std::vector<ValueId> FactorsOf(const Graph& graph, ValueId factor) {
   const Node* mul = graph.ProducerIf(factor, MulOp::kName);
   if (mul == nullptr || mul->inputs[0] == mul->inputs[1]) return {factor};

@@ -33,7 +33,7 @@ struct Known {
   std::vector<int64_t> sizes;  // kUnknownSize where a request decides
 };
 
-// A size for each symbol of the inputs' dims.
+// Returns a size for each symbol of the inputs' dims.
 Binding BindingOf(const Graph& graph, int64_t size) {
   Binding binding;
   std::set<std::string> symbols;
@@ -286,7 +286,7 @@ class LoopDistancesPass : public Pass {
     return !found.empty();
   }
 
-  // All iterations' results side by side, an iteration a row where `by_iteration`.
+  // Returns all iterations' results side by side, an iteration a row where `by_iteration`.
   static ValueId Stacked(Graph& graph, const Node& loop, const Distance& distance,
                          bool by_iteration) {
     const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {

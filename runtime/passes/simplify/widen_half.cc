@@ -60,7 +60,7 @@ class Widening {
   }
 
  private:
-  // The dtype in the model; a value that this pass added has its own.
+  // Returns the dtype in the model; a value that this pass added has its own.
   DType TypeOf(ValueId id) const {
     return id < static_cast<ValueId>(types_.size()) ? types_[id] : graph_.value(id).dtype;
   }
@@ -77,7 +77,7 @@ class Widening {
            });
   }
 
-  // A Cast of `value`: one that is there, or a new one.
+  // Returns a Cast of `value`: one that is there, or a new one.
   absl::StatusOr<ValueId> CastTo(ValueId value, DType dtype) {
     const int64_t number = ops::OnnxNumber(dtype);
     for (const NodeId user : graph_.value(value).users) {
@@ -99,7 +99,7 @@ class Widening {
                      shape);
   }
 
-  // The operand in float32 of a Cast to half, as the arithmetic after it reads it.
+  // Returns the operand in float32 of a Cast to half, as the arithmetic after it reads it.
   absl::StatusOr<ValueId> WideSource(const Node& cast) {
     const ValueId source = cast.inputs[0];
     if (IsHalfValue(source)) return Wide(source, /*rounded=*/false);

@@ -64,8 +64,8 @@ const AttentionKernels* TileAttentionKernelsFor(Isa isa);
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
 // The same on vectors, without the tile unit. See attention_bf16.cc.
 const AttentionKernels* DotAttentionKernelsFor(Isa isa);
-// Whether the exact kernels of the tile unit are faster for this many queries and keys of a head;
-// this is never so for more than kMostTileAttentionKeys keys.
+// Returns whether the exact kernels of the tile unit are faster for this many queries and keys of
+// a head; this is never so for more than kMostTileAttentionKeys keys.
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
 inline constexpr int64_t kMostTileAttentionKeys = 16384;
 

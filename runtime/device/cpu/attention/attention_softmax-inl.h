@@ -102,7 +102,7 @@ HWY_INLINE void PatchExp(VF (&x)[kCount]) {
   }
 }
 
-// The upper halves of two vectors of floats.
+// Returns the upper halves of two vectors of floats.
 HWY_INLINE VBits UpperHalves(VF low, VF high) {
   // Shuffles and shifts go to different ports of a core: here products use the ports of the shifts.
   const __m512i places = _mm512_set4_epi32(0x0F0E0F0E, 0x0B0A0B0A, 0x07060706, 0x03020302);

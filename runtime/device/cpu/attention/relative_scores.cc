@@ -59,7 +59,7 @@ struct Places {
   HWY_ALIGN int32_t at[kLanes] = {};
 };
 
-// The places of distances `first`, `first` - 1 and so on, of which `live` are needed.
+// Returns the places of distances `first`, `first` - 1 and so on, of which `live` are needed.
 Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
   int64_t places[kLanes];
   int64_t lowest = table.width, highest = 0;

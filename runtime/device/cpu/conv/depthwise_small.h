@@ -17,7 +17,7 @@ struct ChannelPlanes {
   Strips::Extent padded, out, stride;
   std::vector<int64_t> taps;  // where each lies from a window's begin, in floats
 };
-// The interleaved planes of one strip.
+// Returns the interleaved planes of one strip.
 ChannelPlanes ChannelPlanesOf(const Strips& strips, int64_t lanes);
 
 // The weights and bias of up to `lanes` channels.

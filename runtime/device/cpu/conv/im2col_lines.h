@@ -34,7 +34,7 @@ struct ConvLines {
   int64_t in_plane() const { return in.rows * in.columns; }
   int64_t out_plane() const { return out.rows * out.columns; }
   int64_t channel_floats() const { return phases.rows * phases.columns * phase_floats; }
-  // The floats of windows of `rows` rows, including the elements between the rows.
+  // Returns the floats of windows of `rows` rows, including the elements between the rows.
   int64_t Run(int64_t rows, int64_t columns) const { return (rows - 1) * line + columns; }
   Strips::Extent counts() const {  // blocks in a plane
     return {(out.rows + block.rows - 1) / block.rows,

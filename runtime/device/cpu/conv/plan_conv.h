@@ -21,9 +21,9 @@ inline constexpr int64_t kMaxConvRows = 112;
 // With more than this in a plane its panels are full and pay for themselves.
 inline constexpr int64_t kMostRowsOfPlane = 64;
 
-// The parts that a launch is planned for where each has `floats` of scratch that may be large, such
-// as weights that a part reorders for itself: as many parts as keep the workspace within 256 MB,
-// but at least one.
+// Returns the parts that a launch is planned for where each has `floats` of scratch that may be
+// large, such as weights that a part reorders for itself: as many parts as keep the workspace
+// within 256 MB, but at least one.
 inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
   constexpr int64_t kMaxFloats = 64 << 20;
   return static_cast<int>(

@@ -43,7 +43,7 @@ struct Operands {
   ItemRange panels;
 };
 
-// Whether a row of taps has some of the plane for one of `windows`.
+// Returns whether a row of taps has some of the plane for one of `windows`.
 bool SeesPlane(const WindowRows& row, const WindowRows::Range& windows) {
   const Strips& s = row.strips;
   const int64_t first = windows.first / s.out.columns;
@@ -139,7 +139,7 @@ void RunConvLast(const LaunchArgs& launch) {
   }
 }
 
-// The share of the rows of taps, over all rows of windows, that lie outside of the plane.
+// Returns the share of the rows of taps, over all rows of windows, that lie outside of the plane.
 double ShareOutside(const Strips& s) {
   int64_t outside = 0;
   for (int64_t row = 0; row < s.out.rows; ++row) {

@@ -32,7 +32,7 @@ struct ConvToLastParams : ConvLaunch {
   }
 };
 
-// The extent of a plane that a block of windows sees.
+// Returns the extent of a plane that a block of windows sees.
 Strips::Extent ExtentSeenBy(const Strips& s, const Strips::Extent& block) {
   return {(block.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
           (block.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};

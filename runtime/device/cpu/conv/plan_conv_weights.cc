@@ -234,9 +234,9 @@ void RunConvWeights(const LaunchArgs& launch) {
   }
 }
 
-// Whether windows lie side by side, without gaps between or padding around them, with lines that
-// are worth a copy each. Some of the plane may be left over after the last windows, but none of
-// them reaches over its end.
+// Returns whether windows lie side by side, without gaps between or padding around them, with
+// lines that are worth a copy each. Some of the plane may be left over after the last windows,
+// but none of them reaches over its end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
     return a.rows == b.rows && a.columns == b.columns;
@@ -247,8 +247,8 @@ bool ArePatches(const Strips& s) {
          s.out.columns * s.kernel.columns <= s.in.columns;
 }
 
-// Whether panels of windows leave such a share of all products empty that transposing the windows
-// into rows costs no more.
+// Returns whether panels of windows leave such a share of all products empty that transposing the
+// windows into rows costs no more.
 bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   const int64_t windows = w.out_plane(), panel = w.products->panel_columns;
   const double turned =
@@ -268,19 +268,19 @@ bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   return turned * count < static_cast<double>(empty) + (w.plain ? kPanelLoss * count : 0);
 }
 
-// Whether the windows of a plane, transposed, are the rows of a product: along one dim and without
-// gaps. Where a block has several elements of the batch, their windows are copied together.
+// Returns whether the windows of a plane, transposed, are the rows of a product: along one dim and
+// without gaps. Where a block has several elements of the batch, their windows are copied together.
 bool WindowsAreRows(const ConvWeightsParams& p) {
   const Strips& s = p.windows.strips;
   return !p.windows.plain && !p.patches && p.elements == 1 && s.IsRow() && s.dilation.columns == 1;
 }
 
-// Whether there is a single plane along the dim in front, which every window sees.
+// Returns whether there is a single plane along the dim in front, which every window sees.
 bool IsOnePlane(const ConvWindows& w) {
   return w.in_slices == 1 && w.out_slices == 1 && w.slice_taps == 1 && w.slice_pad == 0;
 }
 
-// The scratch for the most that a block sees.
+// Returns the scratch for the most that a block sees.
 int64_t SeenFloats(const ConvWeightsParams& p) {
   const ConvWindows& w = p.windows;
   if (w.plain || p.patches) return 0;

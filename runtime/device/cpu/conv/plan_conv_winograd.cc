@@ -57,7 +57,7 @@ struct WinogradParams : ConvLaunch {
   bool last = false;  // channels and maps
 
   int64_t num_panels() const { return products->Panels(maps); }
-  // The packed weights of one transform point of one slice tap.
+  // Returns the packed weights of one transform point of one slice tap.
   int64_t panel_floats() const { return products->PackedFloats(channels, 1); }
   Extent blocks_of_plane() const {
     return {(tiles.rows + block.rows - 1) / block.rows,

@@ -44,7 +44,7 @@ struct DepthwiseChannelsParams : ConvLaunch {
   int64_t result_floats() const { return planes.out.rows * planes.out.columns * lanes(); }
 };
 
-// Whether several channels together take less time than one after the other.
+// Returns whether several channels together take less time than one after the other.
 bool TurningPays(const CpuTarget& target, const Strips& s, int64_t lanes) {
   const auto out = static_cast<double>(s.out.rows * s.out.columns);
   const auto in = static_cast<double>(s.in.rows * s.in.columns);

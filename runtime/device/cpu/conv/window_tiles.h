@@ -61,8 +61,8 @@ Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
 // The same with strips that stay in the L1 cache, of `planes` for up to `parts`.
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
 
-// The size of strips of whole rows, of `planes` for up to `parts`: as large as lets every part have
-// some.
+// Returns the size of strips of whole rows, of `planes` for up to `parts`: as large as lets every
+// part have some.
 Strips::Extent WholeRows(const Strips& strips, int64_t planes, int parts);
 
 // One strip: windows [first, first + size).
@@ -78,7 +78,7 @@ struct StripBounds {
   float low = 0, high = 0;
 };
 
-// The size of a piece of `count`, divided into pieces of about one size, at most `most`.
+// Returns the size of a piece of `count`, divided into pieces of about one size, at most `most`.
 inline int64_t Even(int64_t count, int64_t most) {
   const int64_t pieces = (count + most - 1) / most;
   return (count + pieces - 1) / pieces;

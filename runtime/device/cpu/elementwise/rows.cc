@@ -37,7 +37,7 @@ HWY_INLINE void ForEachVector(int64_t size, F f) {
   }
 }
 
-// The sum over a row of f(vector).
+// Returns the sum over a row of f(vector).
 template <class F>
 HWY_INLINE float RowSum(const float* HWY_RESTRICT x, int64_t size, F f) {
   const F32 d;

@@ -52,7 +52,7 @@ struct DigitOutliers {
 // same sets of the L1 cache; a vector may be written past the last.
 constexpr int64_t BlockDigitStride(int64_t k) { return ((k + 63 + kLanes) / 64 | 1) * 64; }
 
-// The magnitude above which elements of a block are outliers.
+// Returns the magnitude above which elements of a block are outliers.
 HWY_NOINLINE float OutlierLimit(const float* a, int64_t count) {
   constexpr int kRounds = 5;
   constexpr float kMostMeans = 16;

@@ -66,7 +66,7 @@ int64_t PackedBytes(int64_t k, int64_t n, const BlockForm& form) {
     __builtin_prefetch((from) + kFarAheadBytes + at, /*rw=*/0, /*locality=*/2); \
   }
 
-// The bytes of words of four bits, or the words themselves: `Half` 0 or 1 of each word.
+// Returns the bytes of words of four bits, or the words themselves: `Half` 0 or 1 of each word.
 template <int kBits, int kHalf>
 HWY_INLINE VU32 Bytes(VU32 words) {
   if constexpr (kBits == 8) {

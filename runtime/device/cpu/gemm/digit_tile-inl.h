@@ -21,8 +21,8 @@ namespace {
 
 // The sums of a tile's digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
 constexpr int kTall = HWY_TARGET == HWY_AVX3 ? 4 : 2;
-// The float sums of a vector of columns after another block. `factors`: of the columns, and a
-// panel's width further on their offsets, if `offsets`.
+// Returns the float sums of a vector of columns after another block. `factors`: of the
+// columns, and a panel's width further on their offsets, if `offsets`.
 HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
                        const float* factors, bool offsets, VF sums) {
   const F32 d;

@@ -38,8 +38,8 @@ class Numbers {
   HWY_ATTR Numbers() : table_(hn::Sub(hn::Iota(F32(), 0), hn::Set(F32(), kLess))) {}
 #endif
 
-  // The weights of the lowest number of each word, which is shifted out of the words; the factors
-  // of their columns lie at `factors`.
+  // Returns the weights of the lowest number of each word, which is shifted out of the words; the
+  // factors of their columns lie at `factors`.
   HWY_INLINE VF Next(VU32& words, const float* factors) const {
     const F32 d;
     VF numbers = Lowest(words);
@@ -75,7 +75,7 @@ class Numbers {
 #endif
 };
 
-// The part of panel `p` of the two or the one that a tile takes.
+// Returns the part of panel `p` of the two or the one that a tile takes.
 HWY_INLINE TileOut OutOfPanel(TileOut out, int p) {
   const int64_t columns = p * kPanel;
   out.c += columns;

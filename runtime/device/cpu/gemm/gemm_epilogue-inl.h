@@ -55,8 +55,8 @@ struct TileOut {
   bool last;        // Apply the epilogue and write C.
 };
 
-// The tile of `args` whose first row is `row`, and its columns the `width` from `column` on, or
-// fewer at the end of a row. `scales`: of all columns, or null.
+// Returns the tile of `args` whose first row is `row`, and its columns the `width` from
+// `column` on, or fewer at the end of a row. `scales`: of all columns, or null.
 HWY_INLINE TileOut TileOutOf(const GemmArgs& args, const float* scales, int64_t row, int64_t column,
                              int64_t width) {
   TileOut out = {};

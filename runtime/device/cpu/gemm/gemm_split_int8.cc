@@ -82,7 +82,7 @@ struct DigitRow {
 };
 constexpr int kAll = -1;
 
-// The bytes of the digits of a round of rows, and of the other facts about them.
+// Returns the bytes of the digits of a round of rows, and of the other facts about them.
 int64_t ScratchBytes(int64_t m, int64_t k, bool int8) {
   if (!int8) return 0;
   const int64_t rows = std::min(MaxRows(k), WholeTiles(m));
@@ -95,8 +95,8 @@ struct Magnitudes {
   float largest, mean;
 };
 
-// The magnitudes of the elements of a row that are not above `limit`; others count as 0. If a row
-// has an infinity or a NaN, its largest magnitude is one.
+// Returns the magnitudes of the elements of a row that are not above `limit`; others count as 0.
+// If a row has an infinity or a NaN, its largest magnitude is one.
 Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   const F32 d;
   const D32 d32;
@@ -113,8 +113,8 @@ Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   return {largest, (hn::GetLane(hn::SumOfLanes(d, sums)) - largest) / static_cast<float>(k)};
 }
 
-// The magnitude above which an element takes too many digits of the others: the sums of a row
-// without such elements have a few times the error of float32 sums.
+// Returns the magnitude above which an element takes too many digits of the others: the sums
+// of a row without such elements have a few times the error of float32 sums.
 HWY_INLINE float MostOf(const Magnitudes& magnitudes, int64_t k) {
   const float means = std::clamp(static_cast<float>(k) / 4, 4.0f, 32.0f);
   // Smaller elements are lost in the sum of all.

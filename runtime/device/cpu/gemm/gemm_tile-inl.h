@@ -188,7 +188,7 @@ struct Tiles {
 template <Panel kKind, int kVecs>
 constexpr Tiles kTilesOf = {kTileFunctions<kKind, kVecs>.data(), TileRows(kVecs)};
 
-// The tile functions for `rows` rows and a panel with `columns` live columns.
+// Returns the tile functions for `rows` rows and a panel with `columns` live columns.
 Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t columns) {
   using Near = GemmBlocking::Near;
   const int64_t tiles = TilesOf(rows);
@@ -209,7 +209,7 @@ Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t col
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
 }
 
-// How long a stretch of k is for `rows` rows of A in tiles of up to `tile_rows`.
+// Returns how long a stretch of k is for `rows` rows of A in tiles of up to `tile_rows`.
 HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_rows = kTileRows) {
   const int64_t asked = args.blocking.depth;
   const int64_t longest = asked > 0 ? asked : rows <= tile_rows ? args.k : StretchRows(rows);

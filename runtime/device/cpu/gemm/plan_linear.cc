@@ -238,8 +238,8 @@ const GemmKernels* LinearDigitsFor(const CpuTarget& target, const Product& produ
   return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
 
-// The product by the kernels of this folder, the usual walk first; nothing where they do not take
-// it.
+// Returns the product by the kernels of this folder, the usual walk first; nothing where they do
+// not take it.
 std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
                                      const Product& product) {
   if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
@@ -311,7 +311,7 @@ bool ReadsNarrow(const Candidate& candidate) {
   return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
-// The facts that decide which of `candidates` is the fastest, besides the recipe's machine.
+// Returns the facts that decide which of `candidates` is the fastest, besides the recipe's machine.
 std::string QuestionOf(const CpuTarget& target, const Product& product,
                        const std::vector<Candidate>& candidates) {
   const absl::string_view usual = candidates.front().option.kernel;

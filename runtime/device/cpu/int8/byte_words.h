@@ -35,7 +35,7 @@ void ForChannelsOfBlock(int64_t width, const Channel& channel) {
     channel(i, four % sixteens * 16 + four / sixteens * 4 + i % 4);
   }
 }
-// The channels of all blocks together.
+// Returns the channels of all blocks together.
 constexpr int64_t BlockChannels(int64_t channels) {
   return (channels + kFewestBlockChannels - 1) / kFewestBlockChannels * kFewestBlockChannels;
 }

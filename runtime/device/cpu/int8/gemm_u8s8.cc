@@ -143,7 +143,7 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>.data();
 }
 
-// The bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
+// Returns the bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
 std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
   if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
   return StepBounds(*args.finish);

@@ -220,7 +220,7 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
   terms.largest = hn::GetLane(hn::SumOfLanes(df, largest));
 }
 
-// Whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
+// Returns whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
 bool AnyZeroPoint(const U8S8Args& args, int64_t begin, int64_t end) {
   const int shift = ShiftOfB(args.a_signed, args.b_signed);
   if (args.b_zero.data == nullptr || args.b_zero.step == 0) return args.b_zero.At(0) + shift != 0;

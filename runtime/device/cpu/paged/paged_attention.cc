@@ -34,7 +34,7 @@ static_assert(kRows <= kMostPagedRows);
 
 constexpr F32 kF32 = {};
 
-// A vector of keys or values as floats.
+// Returns a vector of keys or values as floats.
 HWY_INLINE VF LoadCells(const float* at) { return hn::LoadU(kF32, at); }
 HWY_INLINE VF LoadCells(const uint16_t* at) {  // bfloat16
   const hn::Rebind<uint16_t, F32> halves;
@@ -75,7 +75,7 @@ Range RangeOf(const PagedArgs& args, const PagedRow* rows, int64_t count) {
   return range;
 }
 
-// The scores of vector `v` of the page at `position`, as the softmax sees them.
+// Returns the scores of vector `v` of the page at `position`, as the softmax sees them.
 HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t position, VF score) {
   score = hn::Mul(score, hn::Set(kF32, args.scale));
   if (args.softcap != 0) {

@@ -65,14 +65,14 @@ class NodeView {
   // The value, where it is known at capture.
   const Tensor* constant(size_t i) const;
 
-  // The rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
+  // Returns the rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
   int64_t batch_rows() const;
 
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;
-  // The bytes of all operands, which a launch must at least move.
+  // Returns the bytes of all operands, which a launch must at least move.
   double OperandBytes() const;
-  // The bytes among them that belong to parameters.
+  // Returns the bytes among them that belong to parameters.
   double ParameterBytes() const;
 
  private:
@@ -108,8 +108,8 @@ inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
   return whole ? count : count / batch_rows * live;
 }
 
-// The number of parts that work in a launch whose workspace is planned for `planned` parts: in a
-// larger team the others have no share.
+// Returns the number of parts that work in a launch whose workspace is planned for `planned`
+// parts: in a larger team the others have no share.
 inline int PartsWithScratch(const LaunchArgs& launch, int planned) {
   return launch.lone_part ? launch.parts : std::min(launch.parts, planned);
 }

@@ -19,7 +19,7 @@ using Cell = RecurrentLayer::Cell;
 constexpr double kLeastStepFlops = 1.2e5;
 constexpr int kThreadsMore = 8;
 
-// Whether the functions of the op's gates are its defaults.
+// Returns whether the functions of the op's gates are its defaults.
 bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
   using ops::ActivationKind;
   std::vector<ops::Activation> usual;

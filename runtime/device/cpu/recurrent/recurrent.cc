@@ -112,7 +112,7 @@ class Direction {
   bool HasEnded(int64_t step, int64_t row) const {
     return p_.has_lengths() && TimeOf(step) >= LengthOf(row);
   }
-  // Whether every one of `rows` has ended before this step.
+  // Returns whether every one of `rows` has ended before this step.
   bool AreOver(int64_t step, const ItemRange& rows) const {
     if (!p_.has_lengths()) return false;
     for (int64_t row = rows.begin; row < rows.end; ++row) {

@@ -12,7 +12,7 @@ namespace reprise::cpu {
 // The elements of a plane around a place, which linear sampling reads.
 inline constexpr int64_t kCorners = 4;
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily ResizeFamily();
 
 // plan_resize.cc

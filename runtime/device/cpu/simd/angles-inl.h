@@ -78,7 +78,7 @@ HWY_INLINE VF CosOfRest(F32 d, VF r) {
                     Polynomial(d, s, 4.166664556e-02f, -1.388731645e-03f, 2.443315498e-05f), y);
 }
 
-// The sine of r advanced by `quarters` quarters of a turn.
+// Returns the sine of r advanced by `quarters` quarters of a turn.
 HWY_INLINE VF SinOf(F32 d, const Angle& angle) {
   const hn::RebindToSigned<F32> di;
   const auto odd = hn::RebindMask(d, hn::Ne(hn::And(angle.quarters, hn::Set(di, 1)), hn::Zero(di)));
