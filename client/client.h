@@ -47,7 +47,7 @@ namespace reprise::client {
 struct TlsOptions {
   bool use = false;
   std::string authorities;  // that the server's certificate must come from; empty: the system's
-  std::string certificate;  // shown to servers that want one, with its key; empty: none
+  std::string certificate;  // shown to servers that require one, with its key; empty: none
   std::string key;
   std::string server_name;  // that the certificate has; empty: the one in the target
 };
@@ -66,7 +66,7 @@ struct InferRequest {
   std::string id;       // echoed by the server
   std::vector<InputTensor> inputs;
   std::vector<std::string> outputs;  // empty, and no output_regions: all
-  // By output: where the server is to write its bytes. These outputs are wanted as well.
+  // By output: where the server is to write its bytes. These outputs are requested as well.
   std::map<std::string, RegionSlice> output_regions = {};
 };
 
@@ -81,7 +81,7 @@ class InferResult {
   const std::string& id() const { return message_->id(); }
   absl::Span<const OutputTensor> outputs() const { return outputs_; }
 
-  // NOT_FOUND names the outputs that there are.
+  // NOT_FOUND lists the outputs.
   absl::StatusOr<OutputTensor> Output(absl::string_view name) const;
 
   // A response parameter as text ("reprise.bucket", "reprise.capture", ...); empty if absent.

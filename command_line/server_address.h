@@ -20,7 +20,7 @@ struct ServerAddress {
   bool use_tls = false;
   std::string host_and_port;
 
-  // Errors: INVALID_ARGUMENT with the forms that there are.
+  // Errors: INVALID_ARGUMENT with the known forms.
   static absl::StatusOr<ServerAddress> Parse(absl::string_view text);
   // The same host with another port.
   std::string WithPort(int port) const;

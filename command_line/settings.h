@@ -1,4 +1,4 @@
-// Settings: flags that do not stand in the command line, from environment variables and from a
+// Settings: flags that are not on the command line, from environment variables and from a
 // file.
 //
 // The command line counts first, then the variable PREFIX_FLAG_NAME, then the file of

@@ -726,7 +726,7 @@ Daemon::~Daemon() {
   sequences_.Stop();
   // They tell tokens to the ports.
   FinishGenerations(std::chrono::steady_clock::now());
-  repository_.Stop();  // Its threads tell of changes, which the ports hear of.
+  repository_.Stop();  // Its threads report changes to the ports.
   on_step_("streams that run");
   dispatcher_.reset();
   text_threads_.Stop();

@@ -23,7 +23,7 @@ class FrontDoor {
  public:
   // Reads the key file, where there is one. `clock`, `metrics` and `tracer` (null: nothing is
   // traced) outlive the door. Errors: a key
-  // file that cannot be read or has a mistake. `on_trouble` is told of later ones.
+  // file that cannot be read or has a mistake. `on_trouble` is called for later ones.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const Options& options, const Clock& clock,
                                                          const ServerMetrics& metrics,
                                                          Tracer* tracer,

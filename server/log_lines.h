@@ -39,7 +39,7 @@ class LogLines {
 
   // Returns how many lines were dropped since the last call, for the metric.
   int64_t TakeDropped();
-  // Does the same for a line of the log that tells of them; 0 as long as there is no room for it.
+  // Does the same for a line of the log that reports them; 0 as long as there is no room for it.
   int64_t TakeUntold();
 
  private:

@@ -27,7 +27,7 @@ ConnectionShares ShareConnections(int64_t descriptors, int ports);
 // Returns the account of requests and answers of all ports, and of one connection.
 ByteLimits InFlightLimits(const Options& options);
 
-// Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` is told of
+// Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` reports
 // those that cannot be used later.
 absl::StatusOr<Http2ServerOptions> GrpcPortOptions(const Options& options, int cores,
                                                    const ByteLimits& in_flight,

@@ -20,7 +20,7 @@ class StoreKeeper {
  public:
   // Opens the folder of --recipe-cache. One that cannot be used is warned of: the daemon serves
   // without it.
-  // `debug` is told of writes; may be null.
+  // `debug` is called for writes; may be null.
   StoreKeeper(const Options& options, const LogFunction& log, DebugLog* debug = nullptr);
   ~StoreKeeper();
   StoreKeeper(const StoreKeeper&) = delete;

@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> TableOf(
   return ParameterStore(std::move(model.parameters), {.device = &device}).TableFor(recipe);
 }
 
-// Returns the recipe's inputs: ones where a mask is wanted, ids that any table has, small floats.
+// Returns the recipe's inputs: ones where a mask is expected, ids that any table has, small floats.
 std::vector<std::vector<std::byte>> MakeUpInputs(const Recipe& recipe) {
   std::mt19937_64 random(2);
   std::vector<std::vector<std::byte>> inputs;

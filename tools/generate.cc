@@ -158,7 +158,7 @@ absl::Status Generate(const GenerateOptions& options) {
   std::vector<std::vector<Answer>> answers(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     answers[i].resize(static_cast<size_t>(std::max<int64_t>(options.sampling.n, 1)));
-    // The texts stand after the prompts of ids.
+    // The texts come after the prompts of ids.
     const bool is_text =
         i >= options.prompts.size() && i < options.prompts.size() + options.texts.size();
     for (Answer& answer : answers[i]) {

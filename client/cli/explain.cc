@@ -207,7 +207,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
                         ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact")
                         : ""));
     }
-    // One that is a guard besides is told of above.
+    // One that is a guard besides is reported above.
     if (axis.together_size() > 1 || (axis.together_size() == 1 && axis.guards().empty())) {
       PrintLine("masks", absl::StrCat(absl::StrJoin(axis.together(), ", "), ": a request in which ",
                                       axis.together_size() > 1

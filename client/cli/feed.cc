@@ -74,7 +74,7 @@ absl::StatusOr<inference::ModelMetadataResponse::TensorMetadata> ImageInput(
                    "; it has ", absl::StrJoin(have, ", "), " (--input names one)"));
 }
 
-// Returns where the model wants the channels.
+// Returns where the model takes the channels.
 ChannelOrder OrderOf(const inference::ModelMetadataResponse::TensorMetadata& input) {
   if (input.shape_size() != 4) return ChannelOrder::kAuto;
   if (input.shape(1) == 3) return ChannelOrder::kFirst;

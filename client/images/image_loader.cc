@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) return absl::NotFoundError("it cannot be opened");
   const std::streamoff size = stream.tellg();
-  if (size < 0 || size > kMostFileBytes) {  // a folder has the largest size that there is
+  if (size < 0 || size > kMostFileBytes) {  // the largest size in the folder
     return absl::InvalidArgumentError(
         absl::StrCat("it has ", size, " bytes, it may have ", kMostFileBytes));
   }

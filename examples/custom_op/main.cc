@@ -1,4 +1,4 @@
-// Ops of the program's own: registered in C++, and brought by a library with the C interface.
+// Ops of the program's own: registered in C++, and loaded from a library with the C interface.
 //
 //   custom_op [LIBRARY.so]      the library defaults to the one in this folder
 #include <algorithm>

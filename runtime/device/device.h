@@ -1,7 +1,7 @@
 // Device: runs nodes of a specialised graph.
 //
 // The compiler asks for the options of a node, takes one, lets the device prepare the parameters
-// it wants, and after planning memory binds the node to its places.
+// it needs, and after planning memory binds the node to its places.
 //
 //   1. Each node:   options = device.Options(graph, node)      // [] -> the reference kernel
 //                   choose one; replace parameters by its prepare steps
@@ -80,13 +80,13 @@ class Device {
   virtual const Device& one_order() const { return *this; }
 
   // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The
-  // first option wants a parameter in a form that other nodes share; a form that only a later
-  // option wants would be held in addition.
+  // first option takes a parameter in a form that other nodes share; a form that only a later
+  // option takes would be held in addition.
   virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
 
   // Returns the kernel of `option` for this node. `graph` still has the node's original
   // operands; the operands at run time are: inputs in order (prepared where the option says
-  // so), outputs in order, then the workspace if the option wants one.
+  // so), outputs in order, then the workspace if the option needs one.
   virtual absl::StatusOr<BoundKernel> Bind(const Graph& graph, NodeId node,
                                            const KernelOption& option) const = 0;
 

@@ -119,7 +119,7 @@ struct Launch {
   LaunchWork work;
 };
 
-// All of `launch`, on this thread. `args` but for its phase.
+// Runs all of `launch`, on this thread. `args` except for its phase.
 inline void RunWhole(const Launch& launch, LaunchArgs args) {
   for (args.phase = 0; args.phase < launch.phases; ++args.phase) launch.run(args);
 }

@@ -54,7 +54,7 @@ class CarriedSteps {
   absl::Status Takes(const Request& request) const;
   // New tokens of a request that it takes.
   int64_t TokensOf(const Request& request) const;
-  // Returns the most tokens of one replay: the scores of all of them are wanted.
+  // Returns the most tokens of one replay: the scores of all of them are needed.
   int64_t most_tokens() const { return most_tokens_; }
 
   // One response a request, in order; all of them are taken. `stop`: as Engine::Run says.

@@ -89,7 +89,7 @@ absl::Status Generator::Init() {
                    Stream::Create({.cores = engine_.options().cores,
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
-  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts precede its answers.
   RETURN_IF_ERROR(SettleRules());
   if (form.cross_page_bytes > 0) {
     ASSIGN_OR_RETURN(encoder_,

@@ -99,7 +99,7 @@ class Generator {
   void Wait(int64_t ns);
   // The state of a sequence has changed: Wait ends.
   void Wake();
-  // No more requests: those that there are end with `status`, at once.
+  // Takes no more requests: existing ones end with `status`, at once.
   void Close(const absl::Status& status);
 
   GeneratorStats Stats() const;

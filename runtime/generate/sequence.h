@@ -84,7 +84,7 @@ struct Sequence {
   int64_t drawn() const { return static_cast<int64_t>(tokens.size()) - prompt(); }
   // Only the token that was drawn last is missing.
   bool continues() const { return missing() == 1 && drawn() > 0; }
-  // The scores of each token of the prompt are wanted.
+  // Returns whether the scores of each token of the prompt are requested.
   bool scores_prompt() const { return request->asked.scores_prompt && drawn() == 0; }
   // Keeps `page` as the next one.
   void Keep(PageId page, const PagePool& pool) {

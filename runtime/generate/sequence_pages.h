@@ -11,7 +11,7 @@
 namespace reprise {
 
 // Gives `sequence`, which holds none, the full pages that others have computed of its first tokens.
-// Its last token is left to compute in any case: its scores are wanted.
+// Its last token is left to compute in any case: its scores are needed.
 void FindPrefix(Sequence& sequence, PagePool& pool);
 
 // Registers pages that have become full, so that others find them. A page that another sequence

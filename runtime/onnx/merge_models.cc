@@ -28,7 +28,7 @@ std::string TypeText(const onnx::ValueInfoProto& info) {
   return absl::StrCat(onnx::TensorProto::DataType_Name(dtype), "[", absl::StrJoin(dims, ","), "]");
 }
 
-// Returns whether a value of one type may be given where the other is wanted.
+// Returns whether a value of one type may be given where the other is required.
 bool Agree(const onnx::ValueInfoProto& made, const onnx::ValueInfoProto& wanted) {
   const auto& a = made.type().tensor_type();
   const auto& b = wanted.type().tensor_type();

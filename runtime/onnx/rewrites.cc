@@ -243,7 +243,7 @@ absl::Status MicrosoftGeluIsGelu(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
-// Before opset 7 an attribute said whether Y was wanted, which the list of outputs says as well.
+// Before opset 7 an attribute said whether Y was requested, which the list of outputs says as well.
 absl::Status DropOutputSequence(NodeDraft& draft, Graph&) {
   draft.attributes.Erase("output_sequence");
   return absl::OkStatus();

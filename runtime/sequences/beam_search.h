@@ -33,7 +33,8 @@ struct BeamOptions {
   float length_penalty = 1;
   Early early_stopping = Early::kBest;
 
-  // INVALID_ARGUMENT naming the parameter, its value and its range. `answers`: that are wanted.
+  // INVALID_ARGUMENT naming the parameter, its value and its range. `answers`: the requested
+  // number.
   absl::Status Check(int64_t answers) const;
 };
 

@@ -8,7 +8,7 @@
 //
 // Memory is reserved once and becomes real when a page is first handed out.
 //
-// Threads: one at a time, but for the counts.
+// Threads: one at a time, except for the counts.
 #pragma once
 
 #include <atomic>

@@ -6,11 +6,11 @@
 //   ops       pV5dG8hJk2LmN4bQ7rT9wXyZ           infer,observe,admin
 //   scraper   a1S2d3F4g5H6j7K8l9Q0w1E2           metrics
 //
-// A line is a key. Fields stand between spaces or tabs; a line that is empty or begins with # is
-// none. A key has at least 16 printable characters of ASCII. `rate` is requests a second, `burst`
-// how many may come at once (by default one second's), `concurrent` how many may be under way;
-// `weight` its share of the server relative to others, `pages` a name: keys that have the same one
-// share the pages of prompts that begin alike.
+// A line is a key. Fields are separated by spaces or tabs; a line that is empty or begins with #
+// is none. A key has at least 16 printable characters of ASCII. `rate` is requests a second,
+// `burst` how many may come at once (by default one second's), `concurrent` how many may be under
+// way; `weight` its share of the server relative to others, `pages` a name: keys that have the
+// same one share the pages of prompts that begin alike.
 //
 // Threads: pure.
 #pragma once

@@ -1,8 +1,8 @@
 // KeyRing: the keys of a file, as they are now.
 //
 // The file is looked at at most once a second, and read again where its time, size or inode has
-// changed. A file that cannot be read, or has a mistake, leaves the keys as they were, and is told
-// of once.
+// changed. A file that cannot be read, or has a mistake, leaves the keys as they were, and is
+// reported once.
 //
 // Threads: all methods from any.
 #pragma once

@@ -1,5 +1,5 @@
 // Rights, and THE table of the right that each method of gRPC takes. The right of a route of HTTP
-// stands where the route is added (server/http/router.h).
+// is given where the route is added (server/http/router.h).
 //
 // Threads: pure.
 #pragma once

@@ -80,7 +80,7 @@ struct Head {
   enum class Kind { kMore, kNone, kCall, kWhole } kind = Kind::kMore;
   std::string name;
   size_t arguments = 0;  // kCall: where they begin
-  std::string value;     // kWhole: they stand in front of the name
+  std::string value;     // kWhole: they precede the name
   size_t end = 0;        // kWhole: the end of the object
 };
 

@@ -1,8 +1,8 @@
 // Downloads of single files into a folder that several processes share.
 //
 // A file grows as NAME.part, which its downloader has locked, and gets its name once its bytes are
-// whole and have the digest that the place told. The next process resumes an unfinished file; two
-// that want the same file wait for one transfer.
+// whole and have the digest that the place gave. The next process resumes an unfinished file; two
+// that need the same file wait for one transfer.
 #pragma once
 
 #include <cstdint>

@@ -125,7 +125,8 @@ class Fetch {
     return model;
   }
 
-  // The files to bring, `model` being the one that is loaded; "" where the folder says that itself.
+  // Returns the files to download, `model` being the one to load; "" where the folder decides that
+  // itself.
   absl::StatusOr<WantedFiles> Choose() const {
     std::vector<std::string> paths;
     for (const RemoteFile& file : remote_.files) paths.push_back(file.path);

@@ -8,7 +8,7 @@
 // process ended before they were whole. Several processes may share the cache. A place that does
 // not answer is no reason not to serve: the version of the last time is taken, with a warning.
 //
-// Threads: pure but for the files; calls for the same model wait for each other.
+// Threads: pure except for the files; calls for the same model wait for each other.
 #pragma once
 
 #include <cstdint>

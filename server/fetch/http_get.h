@@ -27,7 +27,7 @@ struct HttpGet {
   std::string aws_key_id = {}, aws_secret = {}, aws_token = {}, aws_region = {};
   std::string form = {};         // not empty: a POST of it, which follows no redirect
   std::string authorities = {};  // a file of PEM; empty: the system's
-  int64_t offset = 0;            // the first byte that is wanted
+  int64_t offset = 0;            // the first byte to read
   bool first_byte = false;       // and no other: to learn the size
 };
 

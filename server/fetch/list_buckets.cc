@@ -91,7 +91,7 @@ absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool
                         .aws_token = aws.token,
                         .aws_region = aws.region,
                         .authorities = AuthoritiesFile()};
-  // Buckets are hosts at Amazon's, but for those whose dots no certificate fits.
+  // Buckets are hosts at Amazon's, except those whose dots no certificate fits.
   const bool is_path = !aws.endpoint.empty() || absl::StrContains(url.place, '.');
   const std::string bucket =
       !aws.endpoint.empty() ? absl::StrCat(aws.endpoint, "/", url.place)

@@ -28,7 +28,7 @@ struct ModelUrl {
 
   // Returns whether `text` is meant to be one: it begins with letters and "://".
   static bool IsUrl(absl::string_view text);
-  // Errors: INVALID_ARGUMENT with the form that is wanted.
+  // Errors: INVALID_ARGUMENT with the expected form.
   static absl::StatusOr<ModelUrl> Parse(absl::string_view text);
 
   // Returns a name for the model, where none is given: "all-MiniLM-L6-v2".

@@ -18,9 +18,9 @@ struct RemoteFile {
   // The digest of its bytes, "sha256:DIGITS", "md5:DIGITS" or "git:DIGITS" (a sha1 of git's);
   // empty: none is told, and the size counts alone.
   std::string digest;
-  // A text that is another one for other bytes; empty: nothing is told that could say so.
+  // A text that differs for other bytes; empty: none is known.
   std::string identity;
-  std::string etag;  // as it stands in the header, for requests that go on; empty: not told
+  std::string etag;  // as in the header, for requests that go on; empty: unknown
   HttpGet get;
 };
 

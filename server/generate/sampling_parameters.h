@@ -35,7 +35,7 @@ class SamplingParameters {
   // Returns whether `name` is a parameter.
   static bool Knows(absl::string_view name);
   // INVALID_ARGUMENT naming a parameter that was given and does not apply with the others: one of
-  // draws where answers are searched for by beams, or the other way about.
+  // draws where answers are searched for by beams, or vice versa.
   absl::Status CheckTogether() const;
 
   SamplingOptions sampling;

@@ -341,7 +341,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
     RETURN_IF_ERROR(Submit(*beginning));
     return call;
   }
-  // The transport's memory may be gone by then.
+  // The transport's memory may be freed by then.
   beginning->request.model = beginning->request.version = beginning->request.id = "";
   if (!texts_.threads->Run([this, beginning] { Prepare(beginning); })) {
     return absl::UnavailableError("the server is stopping");

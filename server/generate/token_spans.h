@@ -1,7 +1,7 @@
 // TokenSpans: the spans of a request for tokens that is traced: its time in the queue, its prompt
 // up to the first token, and the tokens that follow.
 //
-// Threads: the one that tells events.
+// Threads: the one that reports events.
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnPiece(Error error);
   // Writes as much as possible, and goes on while the client reads.
   void WriteSome();
-  // Compresses the reply where the client wants that and it pays.
+  // Compresses the reply where the client accepts that and it pays.
   void Compress(HttpReply& reply) const;
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);

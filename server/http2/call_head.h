@@ -37,9 +37,9 @@ struct CallHead {
   }
 };
 
-// Fills `head`, but for its peer, and `encoding` (how messages are compressed, where they are) from
-// the fields of a header. `opened`: when the call began. Errors: INVALID_ARGUMENT for a value that
-// cannot be read, UNIMPLEMENTED for another compression.
+// Fills `head`, except for its peer, and `encoding` (how messages are compressed, where they are)
+// from the fields of a header. `opened`: when the call began. Errors: INVALID_ARGUMENT for a value
+// that cannot be read, UNIMPLEMENTED for another compression.
 absl::Status ReadCallHead(std::vector<std::pair<std::string, std::string>> fields,
                           std::chrono::steady_clock::time_point opened, CallHead& head,
                           std::string& encoding);

@@ -61,7 +61,7 @@ class GrpcStream final : public RpcCall,
   // Answers a request that is no call of gRPC.
   void RefuseHttp(int status);
   void Start();
-  // Hands the next message to the handler where it wants one.
+  // Hands the next message to the handler where it has asked for one.
   void Deliver();
   int64_t MostInflatedBytes() const;
   void Inflate();

@@ -29,7 +29,7 @@ constexpr size_t kMostWaitingFrames = 256;
 constexpr std::chrono::seconds kCallingTime(1);
 // The time in which the news that a connection will end can go with an answer.
 constexpr std::chrono::milliseconds kAnswerTime(500);
-// A client that does not say within this time that it has heard of that is dead, or no client.
+// A client that does not confirm that within this time is dead, or no client.
 constexpr std::chrono::milliseconds kHearingTime(2500);
 // A client that was told all closes within this time.
 constexpr std::chrono::seconds kLingerTime(1);

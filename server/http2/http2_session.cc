@@ -188,7 +188,7 @@ struct Http2Session::Callbacks {
     if (frame->hd.type == NGHTTP2_RST_STREAM && IsFaultOfClient(frame->rst_stream.error_code)) {
       self.CountFault();
     }
-    // A ping goes in front of whatever waits: it is made once the news has gone.
+    // A ping goes in front of all waiting frames: it is made once GOAWAY has been sent.
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
       nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);
     }

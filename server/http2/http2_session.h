@@ -97,8 +97,8 @@ class Http2Session {
   // The stream has done with bytes that it was given: the client may send the same number again.
   void Consume(int32_t id, size_t bytes) { nghttp2_session_consume_stream(session_, id, bytes); }
 
-  // Tells the client to open no more streams here; FinishGoAway, once it has heard of that, that
-  // those which it has opened by then are the last. `code` of HTTP/2.
+  // Tells the client to open no more streams here; FinishGoAway, once it has confirmed that,
+  // that the ones opened by then are the last. `code` of HTTP/2.
   void BeginGoAway();
   // BeginGoAway, in one packet with the next answer that ends the last open call: a client that
   // waits for an answer learns both at once, while it has no other call on its way.
@@ -112,7 +112,7 @@ class Http2Session {
   // Small answers for which the client has room: as many as there may be streams once it has read
   // our settings. Zero: it has said that no answer fits.
   size_t RoomForAnswers() const;
-  // Frames that wait to be sent, but for the bodies of answers.
+  // Frames that wait to be sent, except for the bodies of answers.
   size_t waiting_frames() const { return nghttp2_session_get_outbound_queue_size(session_); }
   // Ends all streams: each is told.
   void CloseAll();

@@ -140,7 +140,7 @@ class HeadBuilder {
     return x;
   }
 
-  // `matrix` is [out, in], MatMul wants [in, out].
+  // `matrix` is [out, in], MatMul takes [in, out].
   ValueId Multiply(ValueId x, const std::string& name, const Tensor& matrix) {
     const Shape& shape = matrix.shape();
     std::vector<float> turned(static_cast<size_t>(shape[0] * shape[1]));

@@ -172,7 +172,7 @@ absl::StatusOr<SideTokens> SideTokens::Make(const SideFacts& facts, const std::s
     }
     side.filler_ = *id;
   }
-  // Words that are no token of their own stand in no text as one.
+  // Words that are no token of their own do not appear as one in texts.
   for (const std::string& word : facts.skipped) {
     if (const std::optional<uint32_t> id = tokenizer.Id(word)) side.skipped_.insert(*id);
   }

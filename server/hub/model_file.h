@@ -14,7 +14,7 @@ namespace reprise {
 // `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; where there is none, the encoder of
 // an encoder-decoder, `encoder_model.onnx`; the only .onnx file where there is one alone, and in a
 // folder without any the only .gguf file, parts of it after the first left out. Errors: NOT_FOUND
-// naming the files that there are.
+// listing the files.
 absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
                                           const std::string& variant);
 

@@ -38,7 +38,7 @@ struct TextQuestion {
   std::function<absl::Status()> go_on = nullptr;  // see EncodeOptions
 };
 
-// The input `name` of a row of tokens, as the model wants it.
+// The input `name` of a row of tokens, in the model's form.
 struct TokenInput {
   std::string name;
   DType dtype = DType::kInt64;

@@ -40,7 +40,7 @@ struct TextPackage {
   bool sentence_transformer = false;  // modules.json is there
   bool cross_encoder = false;         // scores are answered, not vectors
   bool sparse = false;                // weights of words are answered
-  bool token_vectors = false;         // config.pbtxt wants a vector a token
+  bool token_vectors = false;         // config.pbtxt asks for a vector a token
   int64_t most_words = 0;             // the largest weights that are answered; 0: all
   std::optional<LateFacts> late;      // a vector a token is answered, of queries and documents
   std::string vectors_output;         // the model's output that modules read; empty: no file says

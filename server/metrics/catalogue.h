@@ -2,7 +2,7 @@
 // its model is added, with the value 0, not at its first event.
 //
 // Ownership: owns every series. A ModelMetrics lives as long as its Catalogue, also after its model
-// is gone: counters never go back.
+// is unloaded: counters never go back.
 // Threads:   all methods are safe from any thread. Requests call the methods of ModelMetrics, which
 //            are lock-free except for histograms, which hold a mutex of their own for a few
 //            nanoseconds.

@@ -75,7 +75,7 @@ inline const MetricText kConnections = {"reprise_connections",
                                         "Connections that clients hold, by face (grpc, http)"};
 
 // The rows of one version of a model. It lives as long as its catalogue, also after its model is
-// gone.
+// unloaded.
 struct ModelMetrics {
   using Counter = prometheus::Counter;
   using Gauge = prometheus::Gauge;

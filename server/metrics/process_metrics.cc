@@ -71,7 +71,7 @@ double OpenFds() {
        it.increment(error)) {
     ++count;
   }
-  return count > 0 ? count - 1 : 0;  // excludes the one that reads the folder
+  return count > 0 ? count - 1 : 0;  // excludes the descriptor that reads the folder
 }
 
 void ReadMemory(ProcessStat& stat) {

@@ -36,7 +36,7 @@ enum class ScrapeView {
 
 class ViewTable {
  public:
-  // `label`: the one that the family's rows are by, if any. Rows that share a family agree.
+  // `label`: the label that the family's rows are by, if any. Rows that share a family agree.
   void Note(const std::string& family, ScrapeView view, const std::string& label) EXCLUDES(mutex_);
   // Reduces `families` to the series of a scrape without detail.
   void Reduce(std::vector<prometheus::MetricFamily>& families) const EXCLUDES(mutex_);

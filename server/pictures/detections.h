@@ -1,4 +1,4 @@
-// Detections: the boxes of objects that a detector's outputs tell of, in pixels of the picture.
+// Detections: the boxes of objects in a detector's outputs, in pixels of the picture.
 //
 //   YOLO v5  [1, boxes, 5 + classes]   centre, size, objectness, scores of classes
 //   YOLO v8  [1, 4 + classes, boxes]   centre, size, scores of classes; v9 to v12 as well
@@ -44,7 +44,7 @@ DetectOptions DefaultOptions(DetectorHead head);
 // One picture's row of an output.
 struct HeadOutput {
   absl::Span<const float> values;
-  std::vector<int64_t> shape;  // but for the row: [boxes, 5 + classes]
+  std::vector<int64_t> shape;  // its shape without the row: [boxes, 5 + classes]
 };
 
 // Returns the objects, those with the highest scores first. `outputs`: one of a YOLO; logits and

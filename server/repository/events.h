@@ -71,7 +71,7 @@ class ModelEvents {
   virtual void OnQueueDepth(int64_t depth) = 0;
   virtual void OnBatch() = 0;
   virtual void OnRequest(const RequestRecord& record) = 0;
-  // The warm-up wants `wanted` recipes, and `done` of them are ready.
+  // The warm-up needs `wanted` recipes, and `done` of them are ready.
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}

@@ -24,7 +24,7 @@ struct NamedModel {
 std::optional<NamedModel> ParseNamedModel(absl::string_view repository);
 
 // In each of `repositories` that names a flat folder, the folder becomes the file `variant` of it
-// ("int8": model_int8.onnx; empty: model.onnx). Errors: NOT_FOUND with the files that there are;
+// ("int8": model_int8.onnx; empty: model.onnx). Errors: NOT_FOUND listing the files;
 // INVALID_ARGUMENT for a place elsewhere whose name cannot be read.
 absl::Status ChooseVariant(const std::string& variant, std::vector<std::string>& repositories);
 

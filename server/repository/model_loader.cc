@@ -281,7 +281,7 @@ void ReadPictures(const ServableSource& source, const std::string& path, Servabl
     return;
   }
   servable.pictures_refusal = std::string(made.status().message());
-  // A folder that asks for the impossible is told of; most models take no pictures.
+  // A folder with impossible settings is reported; most models take no pictures.
   if (!absl::IsFailedPrecondition(made.status())) {
     source.engine.options().log(absl::StrCat(who, "takes no pictures: ", made.status().message()));
   }
@@ -293,7 +293,7 @@ std::string PathOf(const ServableSource& source) {
       .string();
 }
 
-// The model itself, with the head that the texts of its folder want.
+// The model itself, with the head that the texts of its folder need.
 absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Servable& servable) {
   Engine& engine = source.engine;
   const std::string path = PathOf(source);

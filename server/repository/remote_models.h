@@ -30,7 +30,7 @@ class RemoteModels {
   // Returns the names of those that are not, in order.
   std::vector<std::string> names() const;
   bool Has(const std::string& name) const { return urls_.contains(name); }
-  // Brings the model of that name; "NAME=PATH", as a repository is named.
+  // Downloads the model of that name; "NAME=PATH", as a repository is named.
   absl::StatusOr<std::string> Fetch(const std::string& name,
                                     const std::function<bool()>& cancelled) const;
 

@@ -9,8 +9,8 @@
 //   RETURN_IF_ERROR(repository.Start());
 //   ASSIGN_OR_RETURN(auto found, repository.Find("minilm", ""));
 //
-// Operations on one model are done in the order in which they were asked for; models do not wait
-// for each other but for a loader thread.
+// Operations on one model are done in the order in which they were asked for; models wait for a
+// loader thread, not for each other.
 //
 // Ownership: versions are shared, see ModelTable.
 // Threads:   all methods are safe from any thread; Start is called once.
@@ -54,7 +54,7 @@ class Repository {
     std::function<void()> on_settled = [] {};
     // Work left for a version that is ready: on its loader thread, before the next load.
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
-    // The memory of models that were unloaded has gone.
+    // The memory of unloaded models has been freed.
     std::function<void()> after_unload = [] {};
     // The state of a version has changed; with no lock held.
     std::function<void()> on_change = [] {};
@@ -100,7 +100,7 @@ class Repository {
   // NOT_FOUND; errors of the load of a version.
   void Load(const std::string& name, std::optional<std::string> config, Done done);
   // Requests that were accepted are answered, later ones refused; `done` gets OK when the memory
-  // has gone. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
+  // has been freed. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
   void Unload(const std::string& name, Done done);
 
  private:
@@ -139,7 +139,7 @@ class Repository {
   // Tells that no version of the model can be loaded: served ones are still served, and otherwise
   // `number` stands for them.
   void Refuse(const std::string& name, int64_t number, const absl::Status& why);
-  // Begins to serve one that is brought first; `wanted`: as soon as may be.
+  // Begins to serve one that is downloaded first; `wanted`: as soon as possible.
   void ListRemote(const std::string& name, bool wanted, bool twice);
   void Run(const Task& task);
   void FinishTask(const std::shared_ptr<Operation>& operation, const absl::Status& status);

@@ -36,7 +36,7 @@ struct Servable {
   std::shared_ptr<Model> model;
   ModelSettings settings;
   bool frozen = false;                       // it, or the server: nothing is captured for a request
-  std::vector<std::string> unused_settings;  // that were told of when it was loaded
+  std::vector<std::string> unused_settings;  // that were reported when it was loaded
   Signature signature;
   std::shared_ptr<RequestQueue> queue;           // null until requests may come
   std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state

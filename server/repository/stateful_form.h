@@ -20,7 +20,7 @@ struct ControlTensor {
   enum class Kind { kStart, kEnd, kReady, kId };
   size_t input = 0;  // position
   Kind kind = Kind::kStart;
-  std::string no, yes;  // the bytes of an element, but for kId
+  std::string no, yes;  // the bytes of an element, except for kId
 };
 
 struct StateTensor {

@@ -230,7 +230,7 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency)
   }
   progress_->Change([&](WarmupProgress::State& state) {
     if (added == 0) return;
-    // Those that a limit left out are wanted no more, unless they are among the added ones.
+    // Bindings that a limit left out are dropped, unless they are among the added ones.
     state.wanted += added - std::exchange(state.left_out, 0);
     state.stopped.clear();
   });

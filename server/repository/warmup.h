@@ -25,8 +25,8 @@ namespace reprise {
 
 class Warmup : public std::enable_shared_from_this<Warmup> {
  public:
-  // `progress` is told of every step. The engine and `state` outlive the object; where that says
-  // that the server stops, no more is captured.
+  // `progress` is updated at every step. The engine and `state` outlive the object; where that
+  // says that the server stops, no more is captured.
   Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupSettings& settings,
          std::shared_ptr<WarmupProgress> progress, const ServerState& state);
 

@@ -332,8 +332,8 @@ absl::StatusOr<std::shared_ptr<Call>> SequenceTable::Begin(const VisitPtr& visit
   RETURN_IF_ERROR(AddSequenceInputs(visit->state.model.servable->signature, form_,
                                     visit->reads == nullptr ? kNone : *visit->reads, visit->added,
                                     visit->asked, visit->state.request));
-  // Taken first of all steps: others may write outputs to where the client wants them. The call
-  // holds the visit for longer than its steps.
+  // Taken first of all steps: others may write outputs to the client's regions. The call holds
+  // the visit for longer than its steps.
   visit->state.on_answer.push_back([this, visit = visit.get()](InferResult& result) {
     if (!visit->asked.sequence.end) visit->leaves = TakeState(result);
     return absl::OkStatus();

@@ -26,7 +26,7 @@ absl::Status CheckTextCount(int64_t count);
 struct TextEncoding {
   const TextModel& model;
   TextThreads* threads = nullptr;  // whose memory texts take; null: no account
-  ModelEvents* events = nullptr;   // told of each text; null: nothing is
+  ModelEvents* events = nullptr;   // called for each text; may be null
   RequestTrace* trace = nullptr;   // has a span for each; null: none does
   absl::string_view prompt;        // put before each text
   TextQuestion question;

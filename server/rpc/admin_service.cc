@@ -79,7 +79,7 @@ std::optional<uint64_t> ParseKey(const std::string& text) {
   return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
 }
 
-// Returns the recipes that a request wants to be captured.
+// Returns the recipes that a request asks to capture.
 absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Servable& servable) {
   const Model& model = *servable.model;
   WarmupOfAll wanted;

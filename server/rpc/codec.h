@@ -1,6 +1,6 @@
-// Codec: inference messages <-> the core's views. Tensor bytes are not copied on the way in, but
-// for typed contents narrower than their field (INT8, INT16, UINT8, UINT16); on the way out they
-// move.
+// Codec: inference messages <-> the core's views. Tensor bytes are not copied on the way in,
+// except for typed contents narrower than their field (INT8, INT16, UINT8, UINT16); on the way
+// out they move.
 #pragma once
 
 #include <cstdint>

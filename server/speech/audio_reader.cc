@@ -57,7 +57,7 @@ struct AudioReader::File {
   int64_t place = 0;
   SF_INFO info = {};
   std::unique_ptr<SNDFILE, SoundCloser> sound;
-  std::unique_ptr<soxr, ResamplerDeleter> resampler;  // null: the rate is as wanted
+  std::unique_ptr<soxr, ResamplerDeleter> resampler;  // null: the rate is right already
   std::vector<float> frames;                          // interleaved channels
 
   static File& Of(void* data) { return *static_cast<File*>(data); }

@@ -1,4 +1,4 @@
-// AudioReader: the sound of a file as one channel of samples at the rate that a model wants, a part
+// AudioReader: the sound of a file as one channel of samples at the rate that a model needs, a part
 // at a time, so that its memory does not grow with the length of the sound.
 //
 // WAV, FLAC, MP3 and OGG (Vorbis, Opus) are read, by libsndfile; sound of another rate is

@@ -77,7 +77,7 @@ struct TextAnswer {
   TextTokens tokens;
   // A vector, weights of words, or a score a label; of kTag and kTokens a row for each token.
   std::vector<float> values;
-  int64_t rows = 0;  // 0 but for kTag and kTokens; tokens that are left out have none
+  int64_t rows = 0;  // 0 except for kTag and kTokens; tokens that are left out have none
 };
 
 struct TextResult {
@@ -115,7 +115,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   void Send(size_t index);
   absl::StatusOr<EncodedText> Encode(size_t index);
   absl::StatusOr<EncodedText> EncodeItem(const TextItem& item, const TextSource& source) const;
-  // Returns OK while the call's texts are still wanted.
+  // Returns OK while the call's texts are still needed.
   absl::Status GoOn() const;
   // Takes `bytes` more from the account, which gets them back when the call is destroyed.
   absl::Status Hold(int64_t bytes);

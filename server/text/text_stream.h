@@ -17,7 +17,7 @@ namespace reprise {
 
 class TextStream {
  public:
-  // `skip_special`: special tokens stand in no text.
+  // `skip_special`: special tokens are not part of the text.
   TextStream(const Tokenizer& tokenizer, bool skip_special);
 
   // Returns the part that `id` completes; it may be empty. Errors as of Tokenizer::Decode.

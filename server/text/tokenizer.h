@@ -63,7 +63,7 @@ struct EncodeOptions {
 struct TextTokens {
   std::vector<uint32_t> ids;
   std::vector<uint32_t> type_ids;                    // 1: of the second text
-  std::vector<bool> special;                         // stands in no text
+  std::vector<bool> special;                         // does not appear in texts
   std::vector<std::pair<int64_t, int64_t>> offsets;  // [begin, end) in the text; empty if unasked
   int64_t full_count = 0;  // tokens before truncation, as far as they had to be counted
   int64_t unattended = 0;  // tokens at the end that have 0 in the attention mask
@@ -113,7 +113,7 @@ class Tokenizer {
   std::string Token(uint32_t id) const;
   // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
   std::string Bytes(uint32_t id) const;
-  // Returns whether it is a special token, which stands in no text.
+  // Returns whether it is a special token, which does not appear in texts.
   bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;

@@ -363,7 +363,7 @@ std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info
     }
     const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(token.id));
     AppendItem(Quoted(bytes), tokens);
-    // Nothing stands before the first token of a prompt that it could follow from.
+    // The first token of a prompt has no predecessor that it could follow from.
     AppendItem(is_first ? "null" : LogprobText(token.logprob), logprobs);
     AppendItem(absl::StrCat(choice.letters), offsets);
     choice.letters += LettersOf(bytes);

@@ -33,7 +33,7 @@ struct AskedCompletion {
   bool stream = false;
   bool include_usage = false;  // a stream ends with it
   bool echo = false;
-  bool scores_prompt = false;       // log-probabilities are told of the prompt's tokens as well
+  bool scores_prompt = false;       // log-probabilities of the prompt's tokens are answered as well
   const ToolForm* tools = nullptr;  // calls are read from the answers; null: they are not
   bool one_call = false;            // an answer has one at most: those after it are left out
 };

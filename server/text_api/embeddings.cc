@@ -155,7 +155,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   for (std::string& text : sentences) {
     asked.request.items.push_back({.text = ShareText(std::move(text))});
   }
-  // They may stand next to the texts or in "parameters".
+  // They may be next to the texts or in "parameters".
   Fields parameters = fields;
   if (const auto nested = fields.Find("parameters")) {
     ASSIGN_OR_RETURN(parameters, Fields::Of(*nested));
@@ -176,7 +176,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   return asked;
 }
 
-// How Cohere's clients want numbers.
+// The form of numbers for Cohere's clients.
 enum class EmbeddingType { kFloat, kBase64, kBinary, kUnsignedBinary };
 
 // THE table of `embedding_types`.

@@ -172,7 +172,7 @@ Entity Join(const TextModel& model, const TextAnswer& answer, absl::string_view 
   double sum = 0;
   for (const Labelled& each : run) {
     sum += each.score;
-    // Special tokens that stand between are none of the word.
+    // Special tokens in between are not part of the word.
     for (size_t token = each.first; token <= each.last; ++token) {
       if (answer.tokens.special[token]) continue;
       tokens.push_back(token);

@@ -64,7 +64,7 @@ ErrorForm FormAt(const RequestPath& path, ErrorForm form) {
 
 HttpReply TextErrorReply(ErrorForm form, const absl::Status& status) {
   int http = ErrorRowOf(status.code()).http;
-  // Texts that cannot be used are 422 there; a choice that there is not is 400.
+  // Texts that cannot be used are 422 there; an unknown choice is 400.
   const bool is_openai = form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage;
   if (!is_openai && http == 400 && !absl::IsOutOfRange(status)) http = 422;
   return {.status = http,

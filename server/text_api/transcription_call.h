@@ -70,7 +70,7 @@ class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall>
   absl::Status GoOn() const;
 
   void Finish();
-  // Ends the call with an error: of the model's steps, which have told of it; of anything else.
+  // Ends the call with an error: of the model's steps, which have reported it; of anything else.
   void Fail(const absl::Status& status);
   void Refuse(const absl::Status& status);
   void Leave();

@@ -7,7 +7,7 @@
 // replay may end after the client was told of its deadline.
 //
 // Threads: all methods from any.
-// Memory:  may throw for want of it, but for End.
+// Memory:  may throw for want of it, except for End.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 // operations and does not know the transport of the bytes. A protocol that does its own buffering
 // takes ReadNow, WriteNow and AsyncWait: a connection that waits holds no buffer then.
 //
-// Threads: all methods run on the stream's strand, but for Abort, which any thread may call.
+// Threads: all methods run on the stream's strand, except for Abort, which any thread may call.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // NetworkThreads: the threads that take the steps of a port's connections.
 //
-// When clients that held much are gone, each of them gives the end of its heap back to the system,
-// which no other thread can do for it.
+// When clients that held much disconnect, each of them gives the end of its heap back to the
+// system, which no other thread can do for it.
 //
 // Threads: Start and Join from one.
 #pragma once

@@ -36,7 +36,7 @@ struct VisionRequest {
 // The model's answer to one picture.
 struct PictureAnswer {
   std::vector<std::vector<float>> values;    // one for each output that the task reads
-  std::vector<std::vector<int64_t>> shapes;  // their shapes but for the row
+  std::vector<std::vector<int64_t>> shapes;  // their shapes without the row
 };
 
 struct VisionResult {

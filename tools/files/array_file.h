@@ -14,8 +14,8 @@ namespace reprise::cli {
 struct ArrayFile {
   std::string name;  // as in the archive, without ".npy"; else the file's
   std::vector<int64_t> shape;
-  std::vector<int64_t> integers;  // empty but for an array with one dim of an integer type
-  std::string floats;             // bytes, row-major; empty but for float32
+  std::vector<int64_t> integers;  // empty except for an array with one dim of an integer type
+  std::string floats;             // bytes, row-major; empty except for float32
 };
 
 // Returns the arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1;

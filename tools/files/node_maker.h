@@ -32,7 +32,7 @@ class NodeMaker {
   void Rename(const std::string& value, const std::string& name);
   std::vector<onnx::NodeProto> TakeNodes();
 
-  // As the opset of the model wants them.
+  // In the form of the model's opset.
   std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
   std::string Reduce(const std::string& op, const std::string& value,
                      const std::vector<int64_t>& axes, bool keepdims);

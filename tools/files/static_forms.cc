@@ -406,7 +406,7 @@ class Rewriter {
     output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
   }
 
-  // The new nodes stand where the last of those was that go away.
+  // The new nodes are placed where the last of the removed ones was.
   void Replace() {
     std::set<int> gone(form_.selection.begin(), form_.selection.end());
     gone.insert(form_.chain.begin(), form_.chain.end());
@@ -419,7 +419,7 @@ class Rewriter {
       for (const onnx::NodeProto& node : added_) *nodes.Add() = node;
     }
     *graph_.mutable_node() = std::move(nodes);
-    // Types of values that are gone, or have other shapes now.
+    // Types of values that are removed, or have other shapes now.
     auto& infos = *graph_.mutable_value_info();
     infos.erase(std::remove_if(infos.begin(), infos.end(),
                                [&](const auto& info) {

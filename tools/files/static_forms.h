@@ -10,8 +10,8 @@
 //
 // where f is any chain of elementwise operators over x and constants of one element. TopK over a
 // computed k and NonMaxSuppression have forms of their own: see row_forms.h. Other dynamic
-// operators (Unique, selections that are used otherwise) are told of, with the form that a change
-// of the model would need, and left as they are.
+// operators (Unique, selections that are used otherwise) are reported, with the form that a
+// change of the model would need, and left as they are.
 #pragma once
 
 #include <string>

@@ -50,7 +50,7 @@ std::vector<std::vector<int64_t>> SizesByAxis(const Model& model, const BucketPo
     } else if (axis.is_batch) {
       sizes.emplace_back(std::begin(kExactBatch), std::end(kExactBatch));
     } else {
-      // Positions of a picture's parts may fix its side, and recordings want some samples.
+      // Positions of a picture's parts may fix its side, and recordings need some samples.
       std::set<int64_t> taken;
       for (const int64_t length : kExactLengths) taken.insert(std::max(length, axis.smallest));
       sizes.emplace_back(taken.begin(), taken.end());
@@ -66,7 +66,7 @@ double Combinations(const std::vector<std::vector<int64_t>>& choices) {
 }
 
 // Returns all that `choices` combine to; where that is more than kMostCompiled, those in which
-// one axis moves and the others stand at their smallest.
+// one axis varies and the others are at their smallest.
 std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices) {
   std::vector<int64_t> smallest;
   for (const std::vector<int64_t>& axis : choices) smallest.push_back(axis.front());

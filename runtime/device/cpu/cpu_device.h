@@ -33,7 +33,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(Isa max_isa = kEveryIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 
-  // OK if OpenBLAS serves the products it is wanted for, else the reason why not; these products
+  // OK if OpenBLAS serves the products it is needed for, else the reason why not; these products
   // then run by our own or the reference kernels. Always OK with GemmProvider::kOwn.
   absl::Status openblas_status() const { return openblas_status_; }
 

@@ -99,8 +99,8 @@ absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
   }
 }
 
-// The draft becomes the one of `values` at the place of its input among `keys`, or `otherwise`, one
-// element, where it is none of them.
+// Turns the draft into the element of `values` at the index of its input among `keys`, or
+// `otherwise`, one element, where it is none of them.
 void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& values,
             const Tensor& otherwise) {
   const size_t bytes = values.bytes();

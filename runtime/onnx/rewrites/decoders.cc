@@ -142,8 +142,8 @@ class GroupQuerySteps : public Steps {
     return Cast(Add(ReshapeOp::kName, {value, Int64s({size})}), DType::kInt64);
   }
 
-  // Returns how many keys of each sequence were there before, [batch]: none where all that there
-  // are come now, as in a prompt.
+  // Returns how many keys of each sequence were there before, [batch]: none where all of them
+  // are new, as in a prompt.
   ValueId Before(ValueId added, ValueId length) {
     const ValueId last = AsNumbers(input(kLastPositions), -1);
     const ValueId others = Add(SubOp::kName, {Add(AddOp::kName, {last, Int64s({1})}), added});

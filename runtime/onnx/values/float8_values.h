@@ -2,7 +2,7 @@
 //
 // The graph has no dtype of float8: such a value is one of uint8, its bits (ops/float8.h). Nodes
 // that convert become the ops that know the form, nodes that only move elements take it as it is,
-// and any other node over float8 is UNIMPLEMENTED, and says so.
+// and any other node over float8 is UNIMPLEMENTED.
 //
 // Ownership: borrows the graph. Threads: one caller.
 #pragma once

@@ -47,8 +47,8 @@ class SequenceWalk {
   // nodes that concern it, in topological order. INVALID_ARGUMENT, UNIMPLEMENTED: why not.
   absl::StatusOr<std::vector<Named>> Resolve(const FlatNode& node);
 
-  // `name` is no tensor and nothing is known of it: why is told elsewhere, and not again by the
-  // nodes that take it.
+  // `name` is no tensor and nothing is known of it: the reason is reported elsewhere, and not
+  // again by the nodes that take it.
   void DefineUnknown(const std::string& name);
   // The results of `node`, of which `Resolve` said why they are not known, that are no tensors.
   void DefineUnknownResults(const FlatNode& node);

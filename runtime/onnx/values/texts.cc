@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint32_t kFirst = 1, kAll = ~uint32_t{0}, kChosen = 0b110;
 
-// The use that an op has for text, which may stand at the inputs of the bits `over`.
+// The use that an op has for text, which may be the inputs of the bits `over`.
 struct OverText {
   uint32_t over = 0;
   bool makes_text = false;
@@ -127,7 +127,7 @@ absl::Status NotOverText(size_t input) {
                    "not computed with"));
 }
 
-// A lookup with keys of text wants text, and one with keys of numbers wants numbers.
+// A lookup with keys of text takes text, and one with keys of numbers takes numbers.
 absl::Status CheckKeys(bool keys_are_text, bool input_is_text) {
   if (keys_are_text == input_is_text) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -3,7 +3,7 @@
 // The graph has no dtype of text: such a value is one of int64, which holds places in the model's
 // vocabulary (see graph/vocabulary.h). So ops that only move elements take it as they are, and
 // those that look texts up (LabelEncoder, OneHotEncoder) look up numbers. An op that would do
-// anything else with text is UNIMPLEMENTED, and says so; so is one that would mix text and numbers.
+// anything else with text is UNIMPLEMENTED; so is one that would mix text and numbers.
 //
 // Numbers that a Cast writes as text are known by their index where the vocabulary has that text,
 // and by none where it has not: enough for lookups, not for an answer.

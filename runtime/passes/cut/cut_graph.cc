@@ -258,7 +258,7 @@ class Splitter {
     return split;
   }
 
-  // Makes the section with the nodes of the wanted values of `level`, and its inputs.
+  // Makes the section with the nodes of the requested values of `level`, and its inputs.
   void MakeSection(int level) {
     Selection selection;
     std::vector<ValueId> stack;
@@ -327,7 +327,7 @@ class Splitter {
     return "";
   }
 
-  // Known values are computed once, in the first stage that wants them, before its cuts.
+  // Known values are computed once, in the first stage that needs them, before its cuts.
   void PutKnown() {
     std::set<NodeId> done;
     for (size_t level = 0; level < known_.size(); ++level) {

@@ -74,7 +74,7 @@ std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
   return sizes;
 }
 
-// Heads before each was repeated `times` times side by side, as grouped queries want them.
+// Heads before each was repeated `times` times side by side, as grouped queries need them.
 struct RepeatedHeads {
   ValueId value;  // the elements of [batch, heads / times, rows, size]
   int64_t times;

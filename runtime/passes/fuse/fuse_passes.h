@@ -1,4 +1,4 @@
-// The passes that make several nodes one that a kernel serves, or cut one as kernels want it.
+// The passes that fuse several nodes into one that a kernel serves, or split one for kernels.
 //
 // One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
 // known to keep the answers: shapes, dtypes, the values of constants and the number of uses are

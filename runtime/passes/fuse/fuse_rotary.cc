@@ -50,8 +50,8 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
     return kNone;
   }
   if (node.op != SliceOp::kName) return kNone;
-  // Its result has the shape of x but for the last dim, so that dim alone is cut, if all that it
-  // names is that one; a step of 1 and the size leave only where it begins.
+  // Its result has the shape of x except for the last dim, so that dim alone is cut, if all that
+  // it names is that one; a step of 1 and the size leave only where it begins.
   const auto only = [&](size_t input, int64_t fallback) -> std::optional<int64_t> {
     if (node.input(input) == kNone) return fallback;
     const Tensor* values = KnownConstant(graph, node.input(input));

@@ -41,7 +41,7 @@ class PrecisionRules {
 
   bool empty() const { return rules_.empty(); }
   const std::vector<Rule>& rules() const { return rules_; }
-  // Files are gone from it: their entries stand in it.
+  // Files are replaced in it by their entries.
   std::string ToString() const;
   // nullopt: no rule holds for a node of this op and name.
   std::optional<Precision> Of(const Node& node) const;

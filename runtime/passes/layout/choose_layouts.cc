@@ -105,7 +105,7 @@ class Layouts {
     return cut.Solve();
   }
 
-  // `value` is turned once, where one of its readers wants it as it does not come.
+  // `value` is transposed once, where one of its readers needs the other layout.
   void ChargeTurning(ValueId value, size_t first, size_t last, MinimumCut& cut) const {
     const Shape& shape = *ShapeOf(graph_, value);
     const double cost = TurningCost(shape);

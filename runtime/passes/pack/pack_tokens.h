@@ -1,9 +1,9 @@
 // PackTokens: a graph over rows of one length becomes one over tokens that lie one after another.
 //
 // A value [batch, sequence, rest...] becomes [tokens, rest...], a value [batch, rest...] becomes
-// [segments, rest...]. A segment is one row of a request, as long as its client sent it; no padding
-// stands between segments. Token-wise ops carry over as they are; attention, lookups by position,
-// first token, sums and pooling see the segments through two more inputs, the last ones:
+// [segments, rest...]. A segment is one row of a request, as long as its client sent it; there is
+// no padding between segments. Token-wise ops carry over as they are; attention, lookups by
+// position, first token, sums and pooling see the segments through two more inputs, the last ones:
 //
 //   reprise.positions  i64[tokens]        the position of each token in its segment
 //   reprise.segments   i32[segments + 1]  where each segment begins, then the number of tokens;

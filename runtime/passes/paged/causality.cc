@@ -22,7 +22,7 @@ namespace {
 // New tokens, cached ones before them, and places of an encoder's result: no two sums are equal.
 constexpr int64_t kNewTokens = 3, kCachedTokens = 8, kPlaces = 13;
 
-// A request of one row as constants, but for ids and caches.
+// A request of one row as constants, except for ids and caches.
 class SeveralTokens {
  public:
   // `cached`: tokens whose keys are there; 0: a prompt, by the branch of a merged file for prompts.

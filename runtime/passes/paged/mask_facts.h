@@ -14,9 +14,9 @@ struct MaskFacts {
   int64_t visible = 0;        // the number of last keys that are seen; others are hidden
   std::vector<float> slopes;  // one a head: the value added to a key for each position that it
                               // comes later; or empty: all get the same
-  // A head has `span` numbers: a key that comes so many positions before the query gets the number
-  // of that place, and an earlier one gets the last. Empty: a line by `slopes`, or the same for
-  // all.
+  // A head has `span` numbers: a key that comes n positions before the query gets
+  // number n, and an earlier one gets the last. Empty: a line by `slopes`, or the same
+  // for all.
   std::vector<float> biases;
   int64_t span = 0;
   friend bool operator==(const MaskFacts&, const MaskFacts&) = default;

@@ -15,8 +15,8 @@
 //   reprise.cross_tables   i64[tokens]  the address of the table of the pages of these
 //   reprise.cross_lengths  i64[tokens]  how many places of the encoder's result they hold
 //
-// and one output, the scores [segments, 1, vocabulary] of the wanted tokens. Caches, masks, flags
-// and lengths are gone: attention reads pages by these tables. So a recipe is keyed by
+// and one output, the scores [segments, 1, vocabulary] of the requested tokens. Caches, masks,
+// flags and lengths are removed: attention reads pages by these tables. So a recipe is keyed by
 // its number of tokens and by nothing else.
 //
 // How: each token is a row of a batch, of one new token and some past. The past inputs become

@@ -18,7 +18,7 @@ std::unique_ptr<Pass> LoopInvariants();
 // Turns a Loop that finds how far a matrix's rows are from the rows of a table, one by
 // one, into reprise.Distances.
 std::unique_ptr<Pass> LoopDistances();
-// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
+// Converts values of float16 and bfloat16 to float32, except for inputs and outputs of the graph.
 std::unique_ptr<Pass> WidenHalf();
 // Nodes over constants alone become constants.
 std::unique_ptr<Pass> FoldConstants();

@@ -1,6 +1,6 @@
 // Depthwise convolutions of NHWC bytes by signed bytes, into bytes: four taps of a window's column
-// at a time. Their bytes are brought together into words, once for all windows that see the column,
-// and multiplied like the words of products.
+// at a time. Their bytes are gathered into words, once for all windows that see the column, and
+// multiplied like the words of products.
 //
 // Channels go by blocks, the widest first; the last block may reach back over channels of the one
 // before. Everything that has an entry per channel lies by blocks (weights, sums, scales, bias),

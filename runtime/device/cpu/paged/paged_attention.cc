@@ -110,7 +110,7 @@ const float* RowsOf(const PagedArgs& args, const std::byte* rows, int64_t size, 
   return wide;
 }
 
-// Writes the keys of page `page` to `to`, as a page holds them; those that there are not are zeros.
+// Writes the keys of page `page` to `to`, as a page holds them; missing ones are zeros.
 void CopyKeys(const PagedArgs& args, int64_t page, float* to) {
   const int64_t count = std::min(kPage, args.positions - page * kPage);
   if (count < kPage) std::fill_n(to, args.head_dim * kPage, 0.0f);

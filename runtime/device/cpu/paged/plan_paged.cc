@@ -29,7 +29,7 @@ struct PagedParams {
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
-  std::vector<float> biases;  // as PagedRow wants them, head by head; or none
+  std::vector<float> biases;  // numbers in the form of PagedRow, head by head; or none
   bool has_sinks = false;
   size_t out = 0;  // operand; the workspace comes after it
   int scratch_parts = 0;

@@ -34,7 +34,7 @@ struct CpuTarget {
   Isa isa;
   GemmProvider gemm_provider;
   int scratch_parts;  // that workspaces are planned for, at most; see PartsWithScratch
-  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
+  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not needed
   // A node's kernels add in one order, at any number of rows (Device::one_order): plan functions
   // choose by nothing that depends on rows.
   bool one_order = false;

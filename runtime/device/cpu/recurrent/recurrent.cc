@@ -170,7 +170,7 @@ class Direction {
     const float* const weights =
         input(RecurrentLayer::kR) +
         direction_ * p_.width() / columns * p_.gemm->PackedFloats(p_.hidden, columns);
-    // The bias is added here where the reset wants it.
+    // The bias is added here where the reset needs it.
     const bool apart = p_.cell == Cell::kGru && p_.linear_before_reset;
     const float* const bias = !apart || !p_.has_bias
                                   ? nullptr
