@@ -56,7 +56,7 @@ absl::Status AddWords(const KnownFlag& flag, const std::vector<std::string>& val
     } else if (!value.empty() && value != "false" && value != "0" && value != "no" &&
                value != "off") {
       return absl::InvalidArgumentError(
-          absl::StrCat(origin, ": ", flag.name, " is '", value, "', true or false is wanted"));
+          absl::StrCat(origin, ": ", flag.name, " is '", value, "', it must be true or false"));
     }
   }
   return absl::OkStatus();
@@ -92,14 +92,16 @@ absl::StatusOr<std::vector<std::string>> ValuesOf(const YAML::Node& node, const 
   } else if (node.IsSequence() && flag.is_list) {
     for (const YAML::Node& one : node) {
       if (!one.IsScalar()) {
-        return absl::InvalidArgumentError(absl::StrCat(place, " has a list of other than texts"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " has a list with elements that are not texts"));
       }
       values.push_back(one.Scalar());
     }
   } else if (node.IsMap() && flag.is_list) {  // model: {minilm: /models/minilm}
     for (const auto& one : node) {
       if (!one.second.IsScalar()) {
-        return absl::InvalidArgumentError(absl::StrCat(place, " has a list of other than texts"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " has a list with elements that are not texts"));
       }
       values.push_back(absl::StrCat(one.first.Scalar(), "=", one.second.Scalar()));
     }

@@ -81,7 +81,7 @@ void EndAtOnce(const sigset_t& signals, std::chrono::steady_clock::time_point en
     log.Write(LogLevel::kWarning,
               absl::StrCat("signal ", second, " while draining: ending at once"));
   } else {
-    log.Write(LogLevel::kError, absl::StrCat("the time to end is over, and there still are: ",
+    log.Write(LogLevel::kError, absl::StrCat("the time to shut down is over, still waiting for: ",
                                              step.load(), "; ending at once"));
   }
   log.Flush(kLastLinesTime);

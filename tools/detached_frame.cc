@@ -93,7 +93,7 @@ absl::Status CheckWeights(const std::vector<Tensor>& weights, const Leaves& leav
             ? absl::StrCat("is ", DTypeName(weights[i].dtype()), ShapeToString(weights[i].shape()))
             : absl::StrCat("does not exist, of ", weights.size());
     return absl::InvalidArgumentError(absl::StrCat(
-        "the recipe is not of the model '", path, "': it wants parameter ", index, " as ",
+        "the recipe is not of the model '", path, "': it needs parameter ", index, " as ",
         DTypeName(leaf->dtype()), ShapeToString(leaf->shape()), ", which ", there, " there"));
   }
   return absl::OkStatus();

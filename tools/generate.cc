@@ -262,7 +262,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag_callback(
       "--early-stopping", [options] { options->beams.early_stopping = BeamOptions::Early::kFirst; },
-      "Beams: stop when as many answers have ended as there are beams");
+      "Beams: stop when the number of ended answers equals the number of beams");
   command
       ->add_option("--logprobs", sampling.logprobs,
                    "Print the log-probability of each token below its answer: 0, or more")

@@ -175,7 +175,7 @@ void AddPlan(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("plan", "Find buckets for lengths, and the waste of each strategy");
   command->footer(
-      "A text file has a length a line; a CSV file a column `length` and, if wanted, `count`.\n"
+      "A text file has a length a line; a CSV file a column `length` and, optionally, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
   CLI::Option* file = command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
                           ->type_name("FILE");

@@ -172,7 +172,7 @@ void AddLoad(CLI::App& app, Action& action) {
   AddName(*command, *flags);
   command
       ->add_option("--config", flags->config_file,
-                   "config.pbtxt that counts in the place of the model's own")
+                   "config.pbtxt to use in place of the model's own")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
 }

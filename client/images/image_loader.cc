@@ -30,7 +30,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const std::streamoff size = stream.tellg();
   if (size < 0 || size > kMostFileBytes) {  // the largest size in the folder
     return absl::InvalidArgumentError(
-        absl::StrCat("it has ", size, " bytes, it may have ", kMostFileBytes));
+        absl::StrCat("it has ", size, " bytes, the limit is ", kMostFileBytes));
   }
   std::string bytes(static_cast<size_t>(size), '\0');
   stream.seekg(0);

@@ -265,7 +265,7 @@ absl::StatusOr<Transform> ParseOne(const std::string& text) {
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [&](const TransformRow& one) { return one.name == name; });
   if (row == rows.end()) {
-    return Refused(text, absl::StrCat("there is none of this name; there are: ", NamesOf(rows)));
+    return Refused(text, absl::StrCat("there is none of this name; known are: ", NamesOf(rows)));
   }
   transform.kind = row->kind;
   RETURN_IF_ERROR(SetParameters(*row, arguments, transform));
@@ -285,7 +285,7 @@ absl::StatusOr<TransformList> TransformList::Parse(absl::string_view text) {
     if (transform.kind == TransformKind::kNormalize) {
       if (!is_tensor)
         return Refused(part, "it takes the result of ToTensor, which must be in front");
-      if (std::exchange(is_normalized, true)) return Refused(part, "it may be there once");
+      if (std::exchange(is_normalized, true)) return Refused(part, "it may occur once");
     } else if (is_tensor) {
       return Refused(part, "it takes an image, and must be in front of ToTensor");
     }

@@ -142,7 +142,7 @@ std::string Generator::Describe() const {
                                   : absl::StrCat("do not run on them: ", carried_refusal_);
   return FormatText(
       "%d caches in pages of %d positions (%.1f KiB each, %d at most), a context of %d, %d recipes "
-      "of 1 to %d new tokens; requests that carry their cache %s",
+      "of 1 to %d new tokens; requests with a client-managed KV cache %s",
       static_cast<int>(caches_), static_cast<int>(pages_->options().positions),
       static_cast<double>(pages_->options().page_bytes) / 1024,
       static_cast<int>(pages_->options().max_pages), static_cast<int>(context_),

@@ -139,7 +139,7 @@ void Generator::EndBeams(const std::shared_ptr<SequenceRequest>& ended,
       request->group->search.Best(request->asked.sampling.n);
   if (answers.empty()) {
     return tell({.finish = Ending::kError,
-                 .status = absl::DataLossError("no token is left to go on with in any beam"),
+                 .status = absl::DataLossError("no token may follow in any beam"),
                  .last = true});
   }
   for (size_t i = 0; i < answers.size(); ++i) {

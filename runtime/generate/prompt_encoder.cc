@@ -135,7 +135,7 @@ absl::Status PromptEncoder::FindOutputs(const PagedForm& form) {
   }
   if (cross_->inputs().size() != 1 || cross_->inputs()[0].dtype != states[encoder_.output].dtype) {
     return absl::UnimplementedError(
-        absl::StrCat("the caches of the encoder's result are made of other than '",
+        absl::StrCat("the caches of the encoder's result are not made of '",
                      states[encoder_.output].name, "' alone"));
   }
   const std::vector<ModelIo>& outputs = cross_->outputs();

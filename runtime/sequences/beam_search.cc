@@ -57,7 +57,7 @@ absl::StatusOr<bool> BeamSearch::Add(int64_t beam, absl::Span<const float> score
     highest = std::max<double>(highest, score);
   }
   if (highest == kNoScore) {
-    return absl::DataLossError("no token is left to go on with: all scores are -inf");
+    return absl::DataLossError("no token may follow: all scores are -inf");
   }
   double total = 0;
   for (const float score : scores) total += std::exp(score - highest);

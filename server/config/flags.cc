@@ -172,7 +172,7 @@ constexpr Flag kFlags[] = {
        return AddChoice<bool>(app, flag, options.exit_on_error, {{"true", true}, {"false", false}});
      }},
     {"--fail-on-compile", "true|false", "false",
-     "true: for tests: serve as ever, and end with exit code 3 if anything was compiled for a "
+     "true: for tests: serve as usual, and end with exit code 3 if anything was compiled for a "
      "request once the server was ready; the log names each",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<bool>(app, flag, options.fail_on_compile,
@@ -533,7 +533,7 @@ constexpr Flag kFlags[] = {
            options.max_queue_seconds = seconds;
          } else {
            throw CLI::ValidationError("--max-queue-time",
-                                      "SECONDS is " + text + ", auto or a number is wanted");
+                                      "SECONDS is " + text + ", it must be auto or a number");
          }
        };
        return app.add_option_function<std::string>(flag.name, read, flag.meaning);

@@ -339,7 +339,7 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text, absl::str
   if (!config.default_model_filename().empty()) {
     if (absl::StrContains(config.default_model_filename(), '/')) {
       return Invalid(absl::StrCat("default_model_filename is \"", config.default_model_filename(),
-                                  "\", a file of the version's folder is wanted"));
+                                  "\", it must be a file of the version's folder"));
     }
     settings.model_filename = config.default_model_filename();
   }

@@ -145,7 +145,8 @@ absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<boo
     if (!text.ok()) return WithHint(text.status(), kGoogleHint);
     const nlohmann::json list = nlohmann::json::parse(*text, nullptr, false);
     if (!list.is_object()) {
-      return absl::UnavailableError(absl::StrCat(objects, " answers no list of objects"));
+      return absl::UnavailableError(
+          absl::StrCat(objects, " does not answer with a list of objects"));
     }
     const nlohmann::json none = nlohmann::json::array();
     for (const auto& item : list.contains("items") ? list["items"] : none) {

@@ -75,7 +75,8 @@ absl::StatusOr<RemoteModel> ListHub(const ModelUrl& url, const std::function<boo
                      GetText(at(page), kMostListingBytes, cancelled, &head));
     const Json entries = Json::parse(text, nullptr, false);
     if (!entries.is_array()) {
-      return absl::UnavailableError(absl::StrCat(ShownUrl(page), " answers no list of files"));
+      return absl::UnavailableError(
+          absl::StrCat(ShownUrl(page), " does not answer with a list of files"));
     }
     for (const Json& entry : entries) {
       if (TextAt(entry, "type") != "file") continue;

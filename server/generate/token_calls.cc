@@ -352,7 +352,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
 void TokenCalls::Prepare(const std::shared_ptr<Beginning>& beginning) const {
   TokenRequest& request = beginning->request;
   const std::function<absl::Status()> go_on = [&]() -> absl::Status {
-    if (beginning->call->cancelled()) return absl::CancelledError("the client has gone");
+    if (beginning->call->cancelled()) return absl::CancelledError("the client has disconnected");
     if (beginning->deadline_ns > 0 && clock_.NowNs() > beginning->deadline_ns) {
       return absl::DeadlineExceededError("the deadline passed before the prompt was read");
     }

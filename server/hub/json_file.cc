@@ -31,7 +31,7 @@ absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const fs::path& path,
   }
   if (bytes > most_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path.string(), " has ", bytes, " bytes, it may have ", most_bytes));
+        absl::StrCat(path.string(), " has ", bytes, " bytes, the limit is ", most_bytes));
   }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

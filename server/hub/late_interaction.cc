@@ -28,7 +28,7 @@ absl::StatusOr<int64_t> LengthOf(const nlohmann::json& json, const std::string& 
   const int64_t length = IntMember(json, name, fallback);
   if (length >= 0 && length <= kMostFilled && length != 1) return length;
   return absl::InvalidArgumentError(
-      absl::StrCat(file, ": ", name, " is ", length, ", it may be 2 to ", kMostFilled));
+      absl::StrCat(file, ": ", name, " is ", length, ", it must be 2 to ", kMostFilled));
 }
 
 std::vector<std::string> WordsOf(const nlohmann::json& list) {

@@ -189,7 +189,7 @@ absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,
   }
   if (limits_.most_tokens > 0 && count > limits_.most_tokens) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a list has ", count, " ids, it may have ", limits_.most_tokens));
+        absl::StrCat("a list has ", count, " ids, the limit is ", limits_.most_tokens));
   }
   const int64_t most = package_.max_tokens;
   if (most > 0 && count > most) {

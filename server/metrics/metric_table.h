@@ -231,16 +231,15 @@ struct ModelMetrics {
        ScrapeView::kTexts}};
 
   // Tokens that decoders make.
-  SeriesBy<Gauge> sequences{scope,
-                            {"reprise_sequences",
-                             "Sequences of a model that makes tokens: computed (running), waiting, "
-                             "or waiting again since "
-                             "their pages were taken (set_back), or until their clients "
-                             "take their events (stalled)",
-                             {},
-                             ScrapeView::kTokens},
-                            "state",
-                            {"running", "waiting", "set_back", "stalled"}};
+  SeriesBy<Gauge> sequences{
+      scope,
+      {"reprise_sequences",
+       "Sequences of a model that makes tokens: computed (running), waiting, or preempted and "
+       "waiting again (set_back), or until their clients read their events (stalled)",
+       {},
+       ScrapeView::kTokens},
+      "state",
+      {"running", "waiting", "set_back", "stalled"}};
   SeriesBy<Gauge> pages{
       scope,
       {"reprise_pages",
@@ -270,7 +269,7 @@ struct ModelMetrics {
   Series<Counter> carried_tokens{
       scope,
       {"reprise_carried_tokens_total",
-       "Tokens that steps of a decoder computed for clients that carry their cache",
+       "Tokens that steps of a decoder computed for requests with a client-managed KV cache",
        {},
        ScrapeView::kCarried}};
   Series<Counter> carried_bytes{scope,

@@ -44,7 +44,7 @@ struct ErrorCode {
 constexpr ErrorCode kErrorCodes[] = {
     {"400", "The client can mend it: names, types, shapes, values", false},
     {"401", "A key is needed, or is not known", false},
-    {"403", "The key lacks the right, or the call is not taken here", false},
+    {"403", "The key lacks the right, or the call is not accepted here", false},
     {"404", "There is no such model", false},
     {"413", "The body is too large", true},
     {"422", "A text cannot be used, in the form of text-embeddings-inference", true},

@@ -49,7 +49,7 @@ absl::StatusOr<Sides> SidesOf(const char* member, const json& value, bool square
   }
   const bool fits = (sides.height > 0 && sides.width > 0) || sides.shortest > 0;
   if (fits) return sides;
-  return Refused(member, value, "it wants a number, height and width, or shortest_edge");
+  return Refused(member, value, "it must be a number, height and width, or shortest_edge");
 }
 
 std::string ResizeText(const Sides& sides, const char* filter) {
@@ -67,17 +67,17 @@ absl::StatusOr<const char*> FilterOf(const json& root, const char* usual) {
   if (*it == 0) return "nearest";
   if (*it == 2) return "bilinear";
   if (*it == 3) return "bicubic";
-  return Refused("resample", *it, "it may be 0 (nearest), 2 (bilinear) or 3 (bicubic)");
+  return Refused("resample", *it, "it must be 0 (nearest), 2 (bilinear) or 3 (bicubic)");
 }
 
 absl::StatusOr<std::string> ChannelsText(const json& root, const char* member) {
   const auto it = root.find(member);
   if (it == root.end() || !it->is_array() || it->empty()) {
-    return Refused(member, it == root.end() ? json() : *it, "it wants one number a channel");
+    return Refused(member, it == root.end() ? json() : *it, "it must be one number a channel");
   }
   std::vector<std::string> numbers;
   for (const json& one : *it) {
-    if (!one.is_number()) return Refused(member, *it, "it wants one number a channel");
+    if (!one.is_number()) return Refused(member, *it, "it must be one number a channel");
     numbers.push_back(one.dump());
   }
   return absl::StrCat("[", absl::StrJoin(numbers, ", "), "]");
@@ -135,7 +135,8 @@ absl::StatusOr<std::vector<std::string>> SizeSteps(const json& root) {
   }
   if (BoolMember(root, "do_center_crop", false) && root.contains("crop_size")) {
     ASSIGN_OR_RETURN(const Sides sides, SidesOf("crop_size", root["crop_size"], true));
-    if (sides.height == 0) return Refused("crop_size", root["crop_size"], "it wants both sides");
+    if (sides.height == 0)
+      return Refused("crop_size", root["crop_size"], "it must have both sides");
     steps.push_back(absl::StrCat("CenterCrop([", sides.height, ", ", sides.width, "])"));
   }
   return steps;

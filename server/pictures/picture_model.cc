@@ -125,7 +125,7 @@ absl::Status PictureModel::TakeInput(absl::Span<const ModelIo> inputs) {
       continue;
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("the model takes no pictures: it wants the input \"", io.name, "\" as well"));
+        absl::StrCat("the model takes no pictures: it needs the input \"", io.name, "\" as well"));
   }
   input_ = it->name;
   is_float_ = IsFloat(*it);

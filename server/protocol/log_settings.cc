@@ -11,7 +11,7 @@ namespace {
 using SettingValue = inference::LogSettingsRequest::SettingValue;
 
 absl::Status WrongKind(const std::string& name, absl::string_view kind) {
-  return absl::InvalidArgumentError(absl::StrCat("log setting '", name, "' wants ", kind));
+  return absl::InvalidArgumentError(absl::StrCat("log setting '", name, "' must be ", kind));
 }
 
 // Shows lines of `level` or hides them: levels are ordered, so that the levels above it follow.

@@ -54,7 +54,7 @@ absl::StatusOr<TextTokens> TokensOf(const TextEncoding& encoding, const TextSour
 absl::Status CheckTextCount(int64_t count) {
   if (count <= kMostTexts) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the request has ", count, " texts, it may have ", kMostTexts));
+      absl::StrCat("the request has ", count, " texts, the limit is ", kMostTexts));
 }
 
 absl::StatusOr<EncodedText> EncodeText(const TextEncoding& encoding, const TextSource& source) {

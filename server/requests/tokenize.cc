@@ -31,7 +31,7 @@ absl::Status CheckView(const InputView& view) {
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("input \"", view.name, "\" has shape ", ShapeToString(view.shape),
-                   " and datatype ", view.datatype, ", the model wants BYTES of shape [rows]"));
+                   " and datatype ", view.datatype, ", the model expects BYTES of shape [rows]"));
 }
 
 // Returns the texts of a BYTES tensor.

@@ -36,7 +36,7 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
                            : kMostBytes;
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat("the JSON of the request has ", bytes,
-                                                   " bytes, it may have ", most,
+                                                   " bytes, the limit is ", most,
                                                    "; send tensors as binary data"));
   }
   if (!budget_.Take(bytes * kParserBytesPerByte)) {

@@ -149,7 +149,7 @@ std::vector<std::string> Advice(const Servable& servable, bool keeps_recipes,
         "no padding is computed, where the model can be packed");
   }
   if (advice.empty()) {
-    advice.push_back(model.axes().empty() ? "the model has one shape: nothing is to be done"
+    advice.push_back(model.axes().empty() ? "the model has one shape: nothing needs to be done"
                                           : "nothing: the recipes that are ready serve it");
   }
   return advice;

@@ -94,7 +94,7 @@ absl::Status SharedRegion::CheckRange(int64_t offset, int64_t bytes) const {
                     end <= info_.bytes;
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("shared memory region ", QuotedText(info_.name),
-                                                 " has ", info_.bytes, " bytes, the request wants ",
+                                                 " has ", info_.bytes, " bytes, the request needs ",
                                                  bytes, " from offset ", offset, " on"));
 }
 

@@ -109,14 +109,14 @@ absl::StatusOr<std::unique_ptr<AudioReader>> AudioReader::Open(absl::string_view
   }
   if (info.samplerate < kLeastRate || info.samplerate > kMostRate) {
     return absl::InvalidArgumentError(absl::StrCat("the sound has ", info.samplerate,
-                                                   " samples a second, it may have ", kLeastRate,
+                                                   " samples a second, it must have ", kLeastRate,
                                                    " to ", kMostRate));
   }
   // A stream does not know its length and says the largest.
   const bool is_known = info.frames < SF_COUNT_MAX / 2;
   if (is_known && info.frames / info.samplerate > options.most_seconds) {
     return absl::InvalidArgumentError(absl::StrCat("the sound has ", info.frames / info.samplerate,
-                                                   " seconds, it may have ", options.most_seconds,
+                                                   " seconds, the limit is ", options.most_seconds,
                                                    " (reprise.max_audio_seconds)"));
   }
   if (info.samplerate != options.rate) {

@@ -370,6 +370,6 @@ void TextCall::EndFlight() {
   done_(std::move(result));
 }
 
-void TextCall::Cancel() { Fail(absl::CancelledError("the client has gone")); }
+void TextCall::Cancel() { Fail(absl::CancelledError("the client has disconnected")); }
 
 }  // namespace reprise

@@ -69,7 +69,7 @@ absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
   if (type != "json_schema") {
     return absl::InvalidArgumentError(
         absl::StrCat("\"response_format\" is of type \"", std::string(type),
-                     "\", it may be text, json_object or json_schema"));
+                     "\", it must be text, json_object or json_schema"));
   }
   if ((*member)["json_schema"]["schema"].get(schema) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"response_format\" has no json_schema.schema");
@@ -125,8 +125,8 @@ absl::Status ReadPrompts(const Fields& fields, AskedCompletion& asked) {
   constexpr size_t kMostPrompts = 1024;
   ASSIGN_OR_RETURN(const std::vector<TextItem> items, fields.WantItems("prompt"));
   if (items.empty() || items.size() > kMostPrompts) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"prompt\" has ", items.size(), " prompts, it may have 1 to ", kMostPrompts));
+    return absl::InvalidArgumentError(absl::StrCat("\"prompt\" has ", items.size(),
+                                                   " prompts, it must have 1 to ", kMostPrompts));
   }
   for (const TextItem& item : items) {
     AskedCompletion::Prompt& prompt = asked.prompts.emplace_back();
@@ -197,9 +197,9 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
     if (word == "none") wishes.told = false;
     wishes.forced = word == "required";
     if (word == "auto" || word == "none" || word == "required") return wishes;
-    return absl::InvalidArgumentError(absl::StrCat("\"tool_choice\" is \"", std::string(word),
-                                                   "\", it may be auto, none, required or a "
-                                                   "function"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"tool_choice\" is \"", std::string(word),
+                     "\", it must be auto, none, required or a function"));
   }
   if ((*choice)["function"]["name"].get(word) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"tool_choice\" names no function");

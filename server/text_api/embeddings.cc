@@ -108,7 +108,7 @@ absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {
     return absl::OutOfRangeError(
-        absl::StrCat("\"encoding_format\" is \"", format, "\", it may be float or base64"));
+        absl::StrCat("\"encoding_format\" is \"", format, "\", it must be float or base64"));
   }
   VectorOptions options;
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
@@ -196,7 +196,7 @@ absl::StatusOr<std::pair<const char*, EmbeddingType>> EmbeddingTypeOf(absl::stri
         absl::StrCat("\"embedding_types\" has \"", name, "\", which is not supported"));
   }
   return absl::OutOfRangeError(absl::StrCat("\"embedding_types\" has \"", name,
-                                            "\", it may be float, base64, binary or ubinary"));
+                                            "\", it must be float, base64, binary or ubinary"));
 }
 
 using EmbeddingTypes = std::vector<std::pair<const char*, EmbeddingType>>;

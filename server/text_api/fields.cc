@@ -158,7 +158,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
   const std::string lower = absl::AsciiStrToLower(direction);
   if (lower != "right" && lower != "left") {
     return absl::OutOfRangeError(
-        absl::StrCat("\"truncation_direction\" is \"", direction, "\", it may be Right or Left"));
+        absl::StrCat("\"truncation_direction\" is \"", direction, "\", it must be Right or Left"));
   }
   bool truncate = false;
   if (const auto member = Find("truncate"); member && member->is<std::string_view>()) {
@@ -169,7 +169,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
     if (end == "start") return Truncation::kLeft;
     if (end == "end") return Truncation::kRight;
     return absl::OutOfRangeError(
-        absl::StrCat("\"truncate\" is \"", side, "\", it may be NONE, START or END"));
+        absl::StrCat("\"truncate\" is \"", side, "\", it must be NONE, START or END"));
   }
   ASSIGN_OR_RETURN(truncate, Bool("truncate", false));
   ASSIGN_OR_RETURN(const int64_t tokens, Int("truncate_prompt_tokens", 0));

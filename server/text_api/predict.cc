@@ -121,7 +121,7 @@ absl::StatusOr<Grouping> GroupingOf(const Fields& fields) {
     if (strategy == name) return grouping;
   }
   return absl::OutOfRangeError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
-                                            "\", it may be none, simple, first, average or max"));
+                                            "\", it must be none, simple, first, average or max"));
 }
 
 absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext& context,

@@ -53,7 +53,7 @@ struct TokenWork {
   }
   size_t count() const { return texts.size() + ids.size(); }
   absl::Status GoOn() const {
-    return gone ? absl::CancelledError("the client has gone") : threads->GoOn();
+    return gone ? absl::CancelledError("the client has disconnected") : threads->GoOn();
   }
 };
 
@@ -129,7 +129,7 @@ absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
   if (is_chat) {
     if (fields.Has("prompt")) {
       return absl::InvalidArgumentError(
-          "\"prompt\" and \"messages\" are two texts, and one is wanted");
+          "\"prompt\" and \"messages\" are both given, and only one is allowed");
     }
     ASSIGN_OR_RETURN(work.chat, ReadConversation(fields.all(), /*with_tools=*/true));
     RETURN_IF_ERROR(work.text->Chat(work.chat->has_tools).status());

@@ -59,7 +59,7 @@ absl::Status VisionCall::Begin() {
 }
 
 void VisionCall::Send(size_t index) {
-  if (cancelled_) return Fail(absl::CancelledError("the client has gone"), index);
+  if (cancelled_) return Fail(absl::CancelledError("the client has disconnected"), index);
   std::shared_ptr<Call> call;
   const absl::Status sent = WithinMemory(
       [] { return "a picture"; },

@@ -91,7 +91,7 @@ class Finder {
     }
     if (op == "Compress") {
       MatchCompress(i, form);
-      if (!form.known) form.words = "Where with the condition, in the place of the selection";
+      if (!form.known) form.words = "Where with the condition, in place of the selection";
       return form;
     }
     if (op == "NonMaxSuppression") {

@@ -48,7 +48,7 @@ TEST_P(TransformRefusalTest, NamesTheCulprit) {
 INSTANTIATE_TEST_SUITE_P(
     All, TransformRefusalTest,
     ::testing::Values(
-        Refusal{"Resise(3)", "transform Resise(3): there is none of this name; there are: Resize"},
+        Refusal{"Resise(3)", "transform Resise(3): there is none of this name; known are: Resize"},
         Refusal{"Resize", "the parameter size is missing"},
         Refusal{"Resize(0)", "size is 0, expected a number of pixels"},
         Refusal{"Resize(2.5)", "size is 2.5"}, Refusal{"Resize([1, 2, 3])", "size is [1, 2, 3]"},
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"ColorJitter(hue=0.6)", "hue is 0.6"},
         Refusal{"Normalize(0, 1)", "takes the result of ToTensor"},
         Refusal{"ToTensor, Resize(8)", "must be in front of ToTensor"},
-        Refusal{"ToTensor, Normalize(0, 1), Normalize(0, 1)", "may be there once"},
+        Refusal{"ToTensor, Normalize(0, 1), Normalize(0, 1)", "may occur once"},
         Refusal{"ToTensor, Normalize(0, 0)", "std is 0"}));
 
 TEST(TransformListTest, ListsThatLeaveSizesOpenAreRefusedByTheTransform) {

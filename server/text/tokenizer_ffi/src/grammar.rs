@@ -71,7 +71,7 @@ impl Grammars {
     pub fn compile(&self, kind: i32, text: &str) -> Result<Grammar, Failure> {
         if text.len() > MOST_BYTES {
             return Err(Failure::invalid(format!(
-                "the grammar has {} bytes, it may have {}",
+                "the grammar has {} bytes, the limit is {}",
                 text.len(),
                 MOST_BYTES
             )));
