@@ -36,7 +36,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const TlsO
   return grpc::CreateCustomChannel(target, CredentialsOf(tls), arguments);
 }
 
-// A request of the admin service about a version of a model.
+// Returns a request of the admin service about a version of a model.
 template <typename Request>
 Request About(absl::string_view model, absl::string_view version) {
   Request request;

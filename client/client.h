@@ -47,7 +47,7 @@ namespace reprise::client {
 struct TlsOptions {
   bool use = false;
   std::string authorities;  // that the server's certificate must come from; empty: the system's
-  std::string certificate;  // shown to servers that want one, with its key; empty: none
+  std::string certificate;  // shown to servers that require one, with its key; empty: none
   std::string key;
   std::string server_name;  // that the certificate has; empty: the one in the target
 };
@@ -66,7 +66,7 @@ struct InferRequest {
   std::string id;       // echoed by the server
   std::vector<InputTensor> inputs;
   std::vector<std::string> outputs;  // empty, and no output_regions: all
-  // By output: where the server is to write its bytes. These outputs are wanted as well.
+  // By output: where the server is to write its bytes. These outputs are requested as well.
   std::map<std::string, RegionSlice> output_regions = {};
 };
 
@@ -81,12 +81,12 @@ class InferResult {
   const std::string& id() const { return message_->id(); }
   absl::Span<const OutputTensor> outputs() const { return outputs_; }
 
-  // NOT_FOUND names the outputs that there are.
+  // NOT_FOUND lists the outputs.
   absl::StatusOr<OutputTensor> Output(absl::string_view name) const;
 
   // A response parameter as text ("reprise.bucket", "reprise.capture", ...); empty if absent.
   std::string Parameter(absl::string_view name) const;
-  // A response parameter as a number; `fallback` if it is absent or no number.
+  // Returns a response parameter as a number; `fallback` if it is absent or no number.
   int64_t IntParameter(absl::string_view name, int64_t fallback) const;
 
   const inference::ModelInferResponse& message() const { return *message_; }
@@ -102,7 +102,7 @@ struct GenerateRequest {
   std::string version;  // empty: the newest
   std::string id;       // echoed by the server
   std::vector<int64_t> ids;
-  std::string ids_input = "input_ids";  // what the model calls them
+  std::string ids_input = "input_ids";  // the model's name for them
   // By the names of docs/generation.md ("max_tokens", "temperature" ...); lists and maps are JSON.
   using Value = std::variant<bool, int64_t, double, std::string>;
   std::vector<std::pair<std::string, Value>> parameters;
@@ -166,12 +166,12 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
-  // The recipes of single ops that eager runs have prepared.
+  // Returns the recipes of single ops that eager runs have prepared.
   absl::StatusOr<v1::ListRecipesResponse> ListEager(absl::string_view model = "",
                                                     absl::string_view version = "");
   // The parts of a recipe that are told on request alone.
   struct DumpParts {
-    bool graphs = false;     // its texts before it got its sizes and behind the passes
+    bool graphs = false;     // its texts with symbolic sizes, with its sizes and after the passes
     bool constants = false;  // bytes of constants as well; takes the right `admin`
   };
   absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key, DumpParts parts);

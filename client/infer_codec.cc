@@ -12,7 +12,7 @@
 namespace reprise::client {
 namespace {
 
-// Names of the parameters are those of Triton's extension for shared memory.
+// Names of the parameters as in Triton's extension for shared memory.
 template <typename Tensor>
 void SetRegion(const RegionSlice& region, Tensor& tensor) {
   auto& parameters = *tensor.mutable_parameters();

@@ -8,8 +8,8 @@
 //
 // Ownership: the object is unmapped, and its key removed, when the SharedMemory goes. A server that
 //            has it registered still holds it until Client::UnregisterSharedMemory.
-// Threads:   whoever has the memory; a request that reads or writes a range owns it until its
-//            answer.
+// Threads:   any thread that has the memory; a request that reads or writes a range owns it
+//            until its answer.
 #pragma once
 
 #include <cstddef>

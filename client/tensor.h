@@ -34,7 +34,7 @@ constexpr absl::string_view DatatypeOf() {
   if constexpr (std::is_same_v<T, double>) return "FP64";
 }
 
-// A range of shared memory that the server was told of: see Client::RegisterSharedMemory.
+// A range of shared memory that was registered with the server: see Client::RegisterSharedMemory.
 struct RegionSlice {
   std::string region;  // the name that it is registered by
   int64_t offset = 0;  // bytes of the region that lie before it
@@ -80,7 +80,7 @@ struct OutputTensor {
   // Where the server has written the bytes, where the request asked for that; `data` is empty then.
   std::optional<RegionSlice> region = std::nullopt;
 
-  // The elements, without a copy. INVALID_ARGUMENT if T is not the tensor's element type.
+  // Returns the elements, without a copy. INVALID_ARGUMENT if T is not the tensor's element type.
   template <typename T>
   absl::StatusOr<absl::Span<const T>> As() const {
     if (datatype != DatatypeOf<T>()) {

@@ -31,7 +31,7 @@ std::vector<std::string> FlagsOf(const Option& option) {
   return flags;
 }
 
-// The program itself, and all of its commands.
+// Returns the program itself, and all of its commands.
 std::vector<const Command*> Everything(const Program& program) {
   std::vector<const Command*> all = AllCommands(program.command);
   all.insert(all.begin(), &program.command);

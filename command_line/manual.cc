@@ -19,7 +19,7 @@ std::string Escaped(absl::string_view text) {
   return escaped;
 }
 
-// An argument of a macro, in quotes.
+// Returns an argument of a macro, in quotes.
 std::string Argument(absl::string_view text) {
   return absl::StrCat("\"", absl::StrReplaceAll(Escaped(text), {{"\"", "\\(dq"}}), "\"");
 }

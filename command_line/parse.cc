@@ -39,7 +39,7 @@ std::string SuggestionFor(const CLI::App& app) {
   return "";
 }
 
-// The parser's error; where a flag lacks its value, which values there are.
+// Returns the parser's error; where a flag lacks its value, which values there are.
 std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
   const std::string words = absl::StrReplaceAll(error.what(), {{"\n", " "}});
   const bool no_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&

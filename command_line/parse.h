@@ -1,4 +1,4 @@
-// Parsing a command line, and the one line that says what is wrong with it.
+// Parses a command line, or explains in one line why it is wrong.
 #pragma once
 
 #include <string>

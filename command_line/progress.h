@@ -14,7 +14,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `fraction` of 0 to 1, and what stands behind the bar.
+  // `fraction` of 0 to 1, and the text after the bar.
   void Show(double fraction, const std::string& text);
 
  private:

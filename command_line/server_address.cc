@@ -25,7 +25,7 @@ absl::StatusOr<ServerAddress> ServerAddress::Parse(absl::string_view text) {
   const auto wrong = [text] {
     return absl::InvalidArgumentError(
         absl::StrCat("--server ", text,
-                     ": HOST:PORT is wanted, of gRPC or after grpc://, grpcs://, "
+                     ": it must be HOST:PORT, of gRPC or after grpc://, grpcs://, "
                      "http:// or https://"));
   };
   ServerAddress address;

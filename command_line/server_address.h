@@ -1,4 +1,4 @@
-// ServerAddress: what --server names, for commands that ask over gRPC and for those over HTTP.
+// ServerAddress: the value of --server, for commands that ask over gRPC and for those over HTTP.
 //
 //   HOST:PORT, grpc://HOST:PORT, grpcs://HOST:PORT     the gRPC port; the last one speaks TLS
 //   http://HOST:PORT, https://HOST:PORT                the HTTP port
@@ -20,7 +20,7 @@ struct ServerAddress {
   bool use_tls = false;
   std::string host_and_port;
 
-  // Errors: INVALID_ARGUMENT with the forms that there are.
+  // Errors: INVALID_ARGUMENT with the known forms.
   static absl::StatusOr<ServerAddress> Parse(absl::string_view text);
   // The same host with another port.
   std::string WithPort(int port) const;

@@ -56,13 +56,13 @@ absl::Status AddWords(const KnownFlag& flag, const std::vector<std::string>& val
     } else if (!value.empty() && value != "false" && value != "0" && value != "no" &&
                value != "off") {
       return absl::InvalidArgumentError(
-          absl::StrCat(origin, ": ", flag.name, " is '", value, "', true or false is wanted"));
+          absl::StrCat(origin, ": ", flag.name, " is '", value, "', it must be true or false"));
     }
   }
   return absl::OkStatus();
 }
 
-// The flags that the command line has.
+// Returns the flags that the command line has.
 std::set<std::string> Given(int argc, const char* const* argv) {
   std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
@@ -72,7 +72,7 @@ std::set<std::string> Given(int argc, const char* const* argv) {
   return given;
 }
 
-// The file of --config, or of its variable; "" without either.
+// Returns the file of --config, or of its variable; "" without either.
 std::string ConfigFile(const std::string& prefix, int argc, const char* const* argv) {
   std::string file;
   if (const char* named = std::getenv(VariableOf(prefix, kConfigFlag).c_str())) file = named;
@@ -92,14 +92,16 @@ absl::StatusOr<std::vector<std::string>> ValuesOf(const YAML::Node& node, const 
   } else if (node.IsSequence() && flag.is_list) {
     for (const YAML::Node& one : node) {
       if (!one.IsScalar()) {
-        return absl::InvalidArgumentError(absl::StrCat(place, " has a list of other than texts"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " has a list with elements that are not texts"));
       }
       values.push_back(one.Scalar());
     }
   } else if (node.IsMap() && flag.is_list) {  // model: {minilm: /models/minilm}
     for (const auto& one : node) {
       if (!one.second.IsScalar()) {
-        return absl::InvalidArgumentError(absl::StrCat(place, " has a list of other than texts"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(place, " has a list with elements that are not texts"));
       }
       values.push_back(absl::StrCat(one.first.Scalar(), "=", one.second.Scalar()));
     }
@@ -110,7 +112,7 @@ absl::StatusOr<std::vector<std::string>> ValuesOf(const YAML::Node& node, const 
   return values;
 }
 
-// The values of a file by flag.
+// Returns the values of a file by flag.
 absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
     const std::string& file, const std::vector<KnownFlag>& flags) {
   std::map<std::string, std::vector<std::string>> values;
@@ -121,7 +123,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
     const YAML::Node root = YAML::LoadFile(file);
     if (!root.IsMap() && !root.IsNull()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file, " is no map of flags, such as `http-port: 9000`"));
+          absl::StrCat(file, " is not a map of flags, such as `http-port: 9000`"));
     }
     for (const auto& entry : root) {
       const std::string name = absl::StrReplaceAll(entry.first.Scalar(), {{"_", "-"}});
@@ -133,7 +135,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
       }
       if (known == nullptr || known->name == kConfigFlag) {
         return absl::InvalidArgumentError(
-            absl::StrCat(place, " is no flag", DidYouMean(name, names)));
+            absl::StrCat(place, " is not a flag", DidYouMean(name, names)));
       }
       if (values.contains(known->name)) {
         return absl::InvalidArgumentError(absl::StrCat(place, " is there twice"));
@@ -154,7 +156,7 @@ bool IsOfKubernetes(const std::string& rest) {
   return rest == "PORT" || absl::StartsWith(rest, "PORT_") || absl::StartsWith(rest, "SERVICE_");
 }
 
-// An address without user, password and query.
+// Returns an address without user, password and query.
 std::string WithoutSecrets(const std::string& value) {
   const size_t scheme = value.find("://");
   if (scheme == std::string::npos) return value;

@@ -1,4 +1,4 @@
-// Settings: flags that do not stand in the command line, from environment variables and from a
+// Settings: flags that are not on the command line, from environment variables and from a
 // file.
 //
 // The command line counts first, then the variable PREFIX_FLAG_NAME, then the file of
@@ -20,13 +20,13 @@ namespace reprise::command_line {
 
 class Settings {
  public:
-  // Reads what flags of `app` the command line leaves out. A list is a sequence in the file, and
-  // has commas in a variable. Errors: INVALID_ARGUMENT naming the file and the line, or the
-  // variable.
+  // Reads values of flags of `app` that are not on the command line. A list is a sequence in the
+  // file, and has commas in a variable. Errors: INVALID_ARGUMENT naming the file and the line,
+  // or the variable.
   static absl::StatusOr<Settings> Read(const CLI::App& app, const std::string& prefix, int argc,
                                        const char* const* argv);
 
-  // Parses all of them. Errors: those of Parse, with the place that a value comes from.
+  // Parses all of them. Errors as of Parse, with the source of the value.
   absl::StatusOr<Parsed> Parse(CLI::App& app, const std::string& version) const;
 
   // YAML of each flag of the parsed `app`, as a file of --config may have it, with the place that

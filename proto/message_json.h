@@ -1,5 +1,5 @@
 // Messages as JSON, by the names of their fields. Numbers of 64 bits are numbers, as clients of the
-// inference protocol want them, where Protobuf's own form has texts. Times are texts.
+// inference protocol expect them, where Protobuf's own form has texts. Times are texts.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -9,7 +9,7 @@
 namespace reprise {
 
 // Fields that are not set are left out only where they are messages.
-// `indent`: spaces a level; negative: all stands in one line.
+// `indent`: spaces a level; negative: all in one line.
 std::string MessageToJson(const google::protobuf::Message& message, int indent = -1);
 
 }  // namespace reprise

@@ -80,7 +80,7 @@ void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   lane.Take();
   const Taken taken(lane);
   work(*lane.stream);
-  // A replay that needs far less does not keep what a larger one has left.
+  // A replay that needs far less does not keep the memory of a larger one.
   const size_t data_bytes = lane.stream->TakeNeededDataBytes();
   if (data_bytes > lane.stream->data_bytes() / 2) lane.data_ns = clock_.NowNs();
   Used(lane, lane.stream->TakeNeededBytes());
@@ -129,7 +129,7 @@ int64_t ArenaKeeper::ReleaseIdle() {
     }
     lane->Take();
     const Taken taken(*lane);
-    // It may have been used, or released by somebody else, while this waited.
+    // It may have been used, or released by another thread, while this waited.
     if (const int64_t due = DueNs(*lane); due > clock_.NowNs()) {
       next = std::min(next, due);
       continue;

@@ -1,10 +1,10 @@
 // ArenaKeeper: the streams' memory: there before a recipe needs it, given back when nothing runs.
 //
-// A stream that nothing ran on for the time that is set gives its pages back to the system; the
-// next replay on it takes them anew, which costs about a millisecond for a few megabytes. So does,
-// whatever is set, a stream that holds a large arena of which no replay has needed much for a
-// while, and one whose memory the values of a request have decided: forty bytes of a request must
-// not keep gigabytes.
+// A stream that nothing ran on for the configured time gives its pages back to the system; the
+// next replay on it takes them again, which costs about a millisecond for a few megabytes. So
+// does, in any configuration, a stream that holds a large arena of which no replay has needed much
+// for a while, and one whose memory the values of a request have decided: forty bytes of a request
+// must not keep gigabytes.
 //
 // Ownership: borrows the clock, which outlives it. Threads: all methods from any; Run of one stream
 // from one thread at a time.
@@ -52,11 +52,11 @@ class ArenaKeeper {
   void ReleaseUnused();
   // Calls Stream::Touch of every stream.
   void Touch(size_t bytes);
-  // The sum over all streams: see Stream::held_bytes.
+  // Returns the sum over all streams: see Stream::held_bytes.
   int64_t held_bytes() const;
 
-  // Gives back what nothing ran on for long enough. Returns the time at which to ask again,
-  // INT64_MAX if only work can change that. Called by a thread of the keeper's own.
+  // Gives back the memory of streams that were idle for long enough. Returns the time at which to
+  // ask again, INT64_MAX if only work can change that. Called by a thread of the keeper's own.
   int64_t ReleaseIdle();
 
  private:

@@ -55,7 +55,7 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 
 Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
 
-// The most threads of one replay.
+// Returns the most threads of one replay.
 int ThreadsPerStream(const Options& options, int cores) {
   return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
 }
@@ -92,8 +92,8 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
-// The size of address space to start with, and what must be left of it for connections and models
-// when the streams have theirs. The gRPC library ends the process where it gets no thread.
+// The size of address space to start with, and the part that must be left of it for connections and
+// models when the streams have theirs. The gRPC library ends the process where it gets no thread.
 constexpr int64_t kLeastAddressBytes = int64_t{256} << 20;
 constexpr int64_t kLeastAddressBytesBesideStreams = int64_t{160} << 20;
 // A stream's arena and its thread, at the least.
@@ -110,8 +110,8 @@ int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
 constexpr int kTuningThreads = 1;
 
-// The most that all arenas may take together. More than the machine or the container has would end
-// the process: a quarter is left to weights and the rest.
+// Returns the most that all arenas may take together. More than the machine or the container has
+// would end the process: a quarter is left to weights and the rest.
 int64_t AllArenaBytes(const Options& options) {
   if (options.arena_memory_mb > 0) return options.arena_memory_mb << 20;
   return AvailableMemoryBytes() / 4 * 3;
@@ -122,11 +122,11 @@ int64_t DataBytes(const Options& options) {
   return options.data_memory_mb > 0 ? options.data_memory_mb << 20 : AvailableMemoryBytes() / 8;
 }
 
-// The most that the arena of one stream, or of one thread that captures, may take.
+// Returns the most that the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
-    // Where addresses are scarce, those of all streams together are at most half of them.
+    // Where addresses are scarce, all streams together get at most half of them.
     const auto addresses = static_cast<size_t>(FreeAddressBytes()) / 2;
     return std::min({StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)),
                      addresses / static_cast<size_t>(std::max(streams, 4))});
@@ -136,14 +136,14 @@ size_t ArenaBytes(const Options& options, int cores) {
                                    kTuningThreads);
 }
 
-// How long requests may take to end: what comes after them has a moment of its own, so that all of
-// it is done within the time of --exit-timeout-secs.
+// Returns how long requests may take to end: the steps after them have a moment of their own, so
+// that all of it is done within the time of --exit-timeout-secs.
 std::chrono::nanoseconds DrainTime(const Options& options) {
   const std::chrono::nanoseconds all = std::chrono::seconds(options.exit_timeout_secs);
   return all - std::min<std::chrono::nanoseconds>(all / 4, std::chrono::seconds(2));
 }
 
-// `most`, or less where `end` is near: the rest is left to what comes then.
+// `most`, or less where `end` is near: the rest is for the steps after it.
 std::chrono::nanoseconds UpTo(std::chrono::nanoseconds most,
                               std::chrono::steady_clock::time_point end) {
   const std::chrono::nanoseconds left = end - std::chrono::steady_clock::now();
@@ -156,7 +156,7 @@ std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const Gra
       [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
 }
 
-// A capture in the fields of a JSON log. They are views of the arguments.
+// Returns a capture in the fields of a JSON log. They are views of the arguments.
 std::vector<LogField> CaptureFields(const MissRecord& record, const std::string& version) {
   std::vector<LogField> fields = {{"model", record.model.name},
                                   {"version", version},
@@ -243,12 +243,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
            .on_settled = [this] { OnSettled(); },
            .after_ready =
                [this](const Servable& servable) {
-                 // Before captures and replays, which bring back what requests take.
+                 // Before captures and replays, which map the pages that requests need again.
                  WhereMemoryAllows([] { DropProgramPages(); });
                  if (!servable.model->padding().awaits_request()) {
                    engine_.ConfirmPadding(*servable.model);
                  }
-                 // Long requests may have refused what short ones did not.
+                 // Long requests may have refused settings that short ones did not.
                  for (const std::string& unused : UnusedSettings(servable)) {
                    if (absl::c_linear_search(servable.unused_settings, unused)) continue;
                    log_(LogLevel::kWarning, unused);
@@ -611,7 +611,7 @@ void Daemon::MeasureLoad() {
 }
 
 void Daemon::Leave() {
-  // Nobody was told to send requests to one that has not started yet.
+  // Before the start is over no load balancer sends requests.
   const bool was_serving = state_.state() != ServerState::State::kStarting;
   state_.SetLeaving();
   catalogue_.server().draining->Set(1);
@@ -621,8 +621,8 @@ void Daemon::Leave() {
   log_(LogLevel::kInfo, absl::StrCat("requests are served for ", options_.drain_grace_secs,
                                      " s more, so that clients see that the server leaves"));
   std::this_thread::sleep_for(std::chrono::seconds(options_.drain_grace_secs));
-  // Who has not looked is sent elsewhere: connections end, and none can be made. What comes over
-  // those that are left is still served.
+  // Clients that have not looked are sent elsewhere: connections end, and none can be made.
+  // Requests on the remaining ones are still served.
   const auto end = std::chrono::steady_clock::now() + kLongestLeaving;
   for (HttpServer* server : {http_.get(), admin_.get()}) {
     if (server != nullptr) server->Leave();
@@ -674,7 +674,7 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
   }
   sequences_.Close(Stopping());
   FinishGenerations(end);
-  // Who waits for a model is told.
+  // Clients that wait for a model are told.
   on_step_("models that are loaded");
   repository_.Stop();
   on_step_("clients that read their answers");
@@ -726,12 +726,12 @@ Daemon::~Daemon() {
   sequences_.Stop();
   // They tell tokens to the ports.
   FinishGenerations(std::chrono::steady_clock::now());
-  repository_.Stop();  // Its threads tell of changes, which the ports hear of.
+  repository_.Stop();  // Its threads report changes to the ports.
   on_step_("streams that run");
   dispatcher_.reset();
   text_threads_.Stop();
   on_step_("captures");
-  // Nobody takes what they would make ready, and their callbacks end in the scheduler.
+  // The results would not be used, and the captures' callbacks end in the scheduler.
   captures_.Stop();
   metrics_file_->Finish();
   on_step_("the recipe store");

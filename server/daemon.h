@@ -74,14 +74,14 @@ class Daemon {
   // --fail-on-compile.
   int64_t late_compiles() const { return late_compiles_; }
 
-  // Drops what still waits; finishes the replays that run.
+  // Drops requests that still wait; finishes the replays that run.
   ~Daemon();
 
   // Makes the server not ready. Requests are served on for Options::drain_grace_secs, so that
-  // whoever sends them can see that; then new ones are refused, and those that wait or run are
-  // answered. What is not answered a moment before Options::exit_timeout_secs are over is dropped.
-  // `on_step` is told what is waited for next, up to the end of the destructor: whoever bounds the
-  // time of all can say what hung.
+  // load balancers can see that; then new ones are refused, and waiting or running ones are
+  // answered. Requests not answered a moment before Options::exit_timeout_secs are over are
+  // dropped. `on_step` is told the next thing waited for, up to the end of the destructor: a
+  // watchdog can say where it hung.
   void Drain(std::function<void(const char* step)> on_step);
 
  private:
@@ -102,18 +102,18 @@ class Daemon {
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
                                                             const std::string& folder,
                                                             const ModelSettings& settings);
-  // Gives what is loaded the places where its requests wait.
+  // Gives a loaded model the queues of its requests.
   void OpenQueueOf(const ModelVersion& model, Servable& servable);
   void OnSettled();
-  // Waits until no model makes tokens; what is left at `end` is ended.
+  // Waits until no model makes tokens; sequences left at `end` are ended.
   void FinishGenerations(std::chrono::steady_clock::time_point end);
   void Leave();
   void OnReadiness(const Readiness& readiness);
-  // The recipes that the newest version of `model` has captured.
+  // Returns the recipes that the newest version of `model` has captured.
   int64_t CapturesOf(const std::string& model);
   // Null where requests are not traced.
   Tracer* tracer() const { return traces_ == nullptr ? nullptr : &traces_->tracer(); }
-  // Sets the gauges of what waits and runs.
+  // Sets the gauges of waiting and running requests.
   void MeasureLoad();
   // A stream is stuck (1), or one that was has come back (-1).
   void CountStuck(int more, const StuckRun& run);

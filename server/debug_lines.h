@@ -1,4 +1,4 @@
-// DebugLines: what the engine tells of its work, as lines of the log and as a trace.
+// DebugLines: the engine's reports of its work, as lines of the log and as a trace.
 //
 // Threads: all methods from any thread.
 #pragma once

@@ -39,7 +39,7 @@ HttpReply Refusal(const RequestPath& path, const absl::Status& why) {
   return ErrorReply(path, ErrorRowOf(why.code()).http, ErrorMessage(why), std::move(fields));
 }
 
-// A browser asks whether it may send what it is about to. It does so without credentials.
+// Returns whether a browser asks for permission before its request. It does so without credentials.
 bool IsPreflight(const HttpRequest& request) {
   return request.method == "OPTIONS" && !request.Field("access-control-request-method").empty();
 }

@@ -1,5 +1,5 @@
-// FrontDoor: what each face asks before it lets a call in: the access gate, and for HTTP the rules
-// of browsers (CORS).
+// FrontDoor: the checks of each face before it lets a call in: the access gate, and for HTTP the
+// rules of browsers (CORS).
 //
 // Threads: all methods from any, once the ports are open.
 #pragma once
@@ -23,15 +23,15 @@ class FrontDoor {
  public:
   // Reads the key file, where there is one. `clock`, `metrics` and `tracer` (null: nothing is
   // traced) outlive the door. Errors: a key
-  // file that cannot be read or has a mistake. `on_trouble` is told of later ones.
+  // file that cannot be read or has a mistake. `on_trouble` is called for later ones.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const Options& options, const Clock& clock,
                                                          const ServerMetrics& metrics,
                                                          Tracer* tracer,
                                                          KeyRing::OnTrouble on_trouble);
 
-  // The gate of a gRPC port, which leaves the key that counts in the call's head.
+  // Returns the gate of a gRPC port, which leaves the key that counts in the call's head.
   RpcRoutes::Gate ForRpc(bool is_admin_port) const;
-  // Whether a call may do what takes `right` beside that of its method.
+  // Returns whether a call also has `right`, besides the right of its method.
   absl::Status Check(Right right, const CallHead& head, bool is_admin_port) const;
 
   // Lets requests of an HTTP port through to `router`, which outlives the handler, and answers the
@@ -46,7 +46,7 @@ class FrontDoor {
   // Begin the trace of a request that was let in, where it is to have one.
   void BeginTrace(CallHead& head) const;
   void BeginTrace(const Router::Found& found, HttpExchange& exchange) const;
-  // The origin that an answer to `request` may be shown to; "" where to none.
+  // Returns the origin that an answer to `request` may be shown to; "" where to none.
   std::string AllowedOrigin(const HttpRequest& request) const;
 
   const std::vector<std::string> origins_;

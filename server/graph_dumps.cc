@@ -21,7 +21,7 @@ absl::Status GraphDumps::Prepare() const {
   std::filesystem::create_directories(folder_, error);
   if (error || !std::filesystem::is_directory(folder_)) {
     return absl::UnavailableError(absl::StrCat(
-        "--dump-graphs ", folder_, " is no folder that can be made: ", error.message()));
+        "--dump-graphs ", folder_, " is not a folder that can be made: ", error.message()));
   }
   return absl::OkStatus();
 }
@@ -42,7 +42,7 @@ void GraphDumps::Write(const Recipe& recipe, const RecipeGraphs& graphs) const {
       "// recipe ", recipe.key.hex(), " of model ", recipe.note.model, ", ", recipe.note.bucket,
       " (", recipe.note.binding, ")\n// precision ", recipe.key.precision, ", ", recipe.key.packing,
       ", device ", recipe.key.device, "\n// the graph before it got its sizes\n", graphs.symbolic,
-      "// the graph behind the passes, that kernels were chosen for\n", graphs.specialized);
+      "// the graph after the passes, for which kernels were chosen\n", graphs.specialized);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (std::fclose(file) != 0 || !written) {
     warn_(absl::StrCat("graph dump ", path, " is not whole: ", std::strerror(errno)));

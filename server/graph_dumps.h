@@ -17,7 +17,7 @@ namespace reprise {
 
 class GraphDumps {
  public:
-  // Empty folder: nothing is written. `warn` is told of what could not be.
+  // Empty folder: nothing is written. `warn` is called for failures to write.
   GraphDumps(std::string folder, std::function<void(const std::string&)> warn)
       : folder_(std::move(folder)), warn_(std::move(warn)) {}
 

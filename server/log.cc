@@ -98,7 +98,7 @@ Log::Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sink
 std::unique_ptr<Log> Log::ToStandardError(LogFormat format, const LogLevels& levels) {
   const auto lines = std::make_shared<LogLines>(STDERR_FILENO);
   std::unique_ptr<Log> log(new Log(format, levels, std::make_shared<LinesSink>(lines), lines));
-  // By default the standard error is told of lines that cannot be made, and may block.
+  // By default lines that cannot be written are reported to the standard error, which may block.
   log->logger_->set_error_handler([lines](const std::string&) { lines->CountDropped(); });
   return log;
 }

@@ -1,10 +1,10 @@
 // Log: the daemon's lines, as text for people or as a JSON object each.
 //
-// Nothing in a message can end its line early or change what a reader sees of another one: all that
-// is no printable character is escaped, in both formats (see runtime/base/shown_text.h), and a
-// message ends after 8192 bytes.
+// Nothing in a message can end its line early or change how another one reads: all that is no
+// printable character is escaped, in both formats (see runtime/base/shown_text.h), and a message
+// ends after 8192 bytes.
 //
-// Nobody waits for the standard error: see log_lines.h.
+// No caller waits for the standard error: see log_lines.h.
 //
 //   Log log(LogFormat::kText, LogLevels(), sink);
 //   log.Write(LogLevel::kInfo, "ready");            // 2026-01-01T00:00:00.000Z info ready
@@ -52,7 +52,7 @@ class Log {
   static std::unique_ptr<Log> ToStandardError(LogFormat format, const LogLevels& levels);
   ~Log();
 
-  // The levels, which may change while others write.
+  // Returns the levels, which may change while others write.
   LogSwitch& levels() { return levels_; }
   bool Wants(LogLevel level) const { return levels_.Wants(level); }
   void Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields = {});

@@ -19,7 +19,7 @@ namespace reprise {
 namespace {
 
 constexpr std::chrono::seconds kLastPatience(1);
-// How often the thread looks whether it shall end while nobody reads.
+// How often the thread checks whether to end while the lines are not read.
 constexpr int kLookMs = 100;
 
 }  // namespace
@@ -52,7 +52,7 @@ struct LogLines::State {
     return Way::kReopened;
   }
   bool MayBlock() const { return way == Way::kBlocking; }
-  // Writes what can be written without waiting.
+  // Writes as much as possible without waiting.
   void WriteSome() REQUIRES(mutex) {
     while (!lines.empty()) {
       const absl::string_view rest = absl::string_view(lines.front()).substr(written);
@@ -61,7 +61,7 @@ struct LogLines::State {
                                                : write(descriptor, rest.data(), rest.size());
       if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
       if (done < 0 && errno == EINTR) continue;
-      // Nobody can read it, or a file has no room.
+      // It cannot be read, or a file has no room.
       if (done < 0) Drop();
       written += done < 0 ? rest.size() : static_cast<size_t>(done);
       if (written == lines.front().size()) Pop();
@@ -77,7 +77,7 @@ struct LogLines::State {
     ++dropped;
     ++untold;
   }
-  // Waits for the reader in the place of those who add lines. The thread's work.
+  // Waits for the reader in place of the threads that add lines. The thread's work.
   void Run() EXCLUDES(mutex) {
     MutexLock lock(mutex);
     while (!ends) {

@@ -1,5 +1,5 @@
-// LogLines: the lines of the log on their way to a descriptor, which may be read slowly or by
-// nobody. No caller waits for it.
+// LogLines: the lines of the log on their way to a descriptor, which may be read slowly or
+// never. No caller waits for it.
 //
 // A line is written where it is added, if that cannot block: into a file, into a socket, and into a
 // pipe or terminal over a descriptor of our own that does not block. The rest of it, and the lines
@@ -25,7 +25,7 @@ class LogLines {
 
   // `descriptor` outlives the process's use of it: it is not closed.
   explicit LogLines(int descriptor, size_t most_bytes = kMostBytes);
-  // Waits a second at most for the lines that are kept; those that nobody reads by then are lost.
+  // Waits a second at most for the kept lines; lines that are not read by then are lost.
   ~LogLines();
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
@@ -39,7 +39,7 @@ class LogLines {
 
   // Returns how many lines were dropped since the last call, for the metric.
   int64_t TakeDropped();
-  // Does the same for a line of the log that tells of them; 0 as long as there is no room for it.
+  // Does the same for a line of the log that reports them; 0 as long as there is no room for it.
   int64_t TakeUntold();
 
  private:

@@ -37,8 +37,8 @@ constexpr int kExitCompiled = 3;
 // The collector of the log may take this time for the last lines.
 constexpr std::chrono::milliseconds kLastLinesTime(500);
 
-// Every thread inherits the mask, so that only the ones that ask get these signals. A terminal that
-// is closed ends what runs in it with SIGHUP, but for what was started with nohup.
+// Every thread inherits the mask, so that only threads that ask get these signals. A terminal that
+// is closed ends its processes with SIGHUP, except those started with nohup.
 sigset_t BlockEndingSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -61,7 +61,7 @@ int WaitForSignal(const sigset_t& signals) {
   return number;
 }
 
-// The next of `signals`, or 0 when `end` comes first.
+// Returns the next of `signals`, or 0 when `end` comes first.
 int WaitForSignalUntil(const sigset_t& signals, std::chrono::steady_clock::time_point end) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -81,7 +81,7 @@ void EndAtOnce(const sigset_t& signals, std::chrono::steady_clock::time_point en
     log.Write(LogLevel::kWarning,
               absl::StrCat("signal ", second, " while draining: ending at once"));
   } else {
-    log.Write(LogLevel::kError, absl::StrCat("the time to end is over, and there still are: ",
+    log.Write(LogLevel::kError, absl::StrCat("the time to shut down is over, still waiting for: ",
                                              step.load(), "; ending at once"));
   }
   log.Flush(kLastLinesTime);

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// `options` outlives what is returned.
+// `options` outlives the result.
 RemoteModels::Bring ModelBringer(const Options& options, LogFunction log);
 
 }  // namespace reprise

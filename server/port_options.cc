@@ -30,7 +30,7 @@ ConnectionShares SharesOf(const Options& options) {
   return ShareConnections(DescriptorLimit(), ports);
 }
 
-// A message is there as bytes and as what they mean for a moment.
+// A message is there as bytes and in its decoded form for a moment.
 int64_t MostMessageBytes(const ByteLimits& limits) {
   const int64_t most = std::min(limits.max_bytes, limits.max_connection_bytes) / 2;
   return std::min<int64_t>(most, std::numeric_limits<int32_t>::max());
@@ -50,7 +50,7 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeTls(const TlsOptions& options, c
       });
 }
 
-// The model that a path of the inference protocol is about; "" where it is about none.
+// Returns the model that a path of the inference protocol is about; "" where it is about none.
 std::string ModelOf(const RequestPath& path) {
   const std::vector<std::string>& parts = path.segments();
   const bool is_model = parts.size() > 2 && parts[0] == "v2" && parts[1] == "models";

@@ -14,8 +14,8 @@
 
 namespace reprise {
 
-// How many connections each port may have, of the descriptors of the process: those who hold all of
-// one port leave their own to the other ports, to probes and to files.
+// How many connections each port may have, of the descriptors of the process: clients that hold all
+// of one port leave the descriptors of the other ports, of probes and of files.
 struct ConnectionShares {
   int clients = 0;   // a port of requests, where its flag does not say
   int spare = 0;     // above them, for probes
@@ -24,10 +24,10 @@ struct ConnectionShares {
 // Shares descriptors; `ports`: the ports of requests.
 ConnectionShares ShareConnections(int64_t descriptors, int ports);
 
-// The account of requests and answers of all ports, and of one connection.
+// Returns the account of requests and answers of all ports, and of one connection.
 ByteLimits InFlightLimits(const Options& options);
 
-// Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` is told of
+// Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` reports
 // those that cannot be used later.
 absl::StatusOr<Http2ServerOptions> GrpcPortOptions(const Options& options, int cores,
                                                    const ByteLimits& in_flight,
@@ -43,8 +43,8 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
 absl::StatusOr<HttpServerOptions> MetricsPortOptions(const Options& options,
                                                      const LogFunction& log);
 
-// The most bytes of a request that the queue of a model could take: what is compressed is inflated
-// no further. `model`: its name; "": of any model.
+// Returns the most bytes of a request that the queue of a model could take: compressed bodies are
+// inflated no further. `model`: its name; "": of any model.
 int64_t MostWantedBytes(const Repository& repository, absl::string_view model);
 
 }  // namespace reprise

@@ -137,7 +137,7 @@ class CountingModelEvents final : public ModelEvents {
 
   void OnKept(const absl::Status& why) override {
     metrics_.load_failed->Set(1);
-    Tell(LogLevel::kError, "was not loaded again, what was served still is", "model not loaded",
+    Tell(LogLevel::kError, "was not reloaded, the former version still serves", "model not loaded",
          why);
   }
 

@@ -20,7 +20,7 @@ class StoreKeeper {
  public:
   // Opens the folder of --recipe-cache. One that cannot be used is warned of: the daemon serves
   // without it.
-  // `debug` is told of writes; null: nobody listens.
+  // `debug` is called for writes; may be null.
   StoreKeeper(const Options& options, const LogFunction& log, DebugLog* debug = nullptr);
   ~StoreKeeper();
   StoreKeeper(const StoreKeeper&) = delete;
@@ -30,7 +30,7 @@ class StoreKeeper {
   RecipeStore* store() const { return store_.get(); }
   // Begins to write; calls `tick` every few seconds, on the thread that writes, until Finish().
   void Start(std::function<void()> tick);
-  // Writes what is queued and ends the thread.
+  // Writes queued recipes and ends the thread.
   void Finish();
 
  private:

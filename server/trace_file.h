@@ -26,8 +26,8 @@ class TraceFile {
   static absl::StatusOr<std::unique_ptr<TraceFile>> Open(const std::string& path);
   ~TraceFile();
 
-  // Writes down what took from `start_ns` to `end_ns` of the steady clock on this thread.
-  // `arguments`: shown beside it, as texts.
+  // Records an event from `start_ns` to `end_ns` of the steady clock on this thread.
+  // `arguments`: shown with it, as texts.
   void Add(absl::string_view category, absl::string_view name, int64_t start_ns, int64_t end_ns,
            const std::vector<std::pair<std::string, std::string>>& arguments = {}) EXCLUDES(mutex_);
 

@@ -18,12 +18,12 @@ namespace reprise {
 
 class TraceSender {
  public:
-  // Null without --trace-endpoint. `metrics` and what `log` names outlive it.
+  // Null without --trace-endpoint. `metrics` and the objects that `log` uses outlive it.
   static std::unique_ptr<TraceSender> Open(const Options& options, const std::string& version,
                                            const ServerMetrics& metrics, LogFunction log);
 
   Tracer& tracer() { return tracer_; }
-  // Sends what has ended, within `time`.
+  // Sends ended spans, within `time`.
   void Finish(std::chrono::nanoseconds time) { exporter_->Finish(time); }
 
  private:

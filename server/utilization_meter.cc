@@ -6,7 +6,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kWindowNs = 10'000'000'000;
-// Whoever asks more often than this adds no sample: their number is bounded.
+// Calls that come more often than this add no sample: their number is bounded.
 constexpr int64_t kBetweenSamplesNs = 500'000'000;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // UtilizationMeter: the share of time for which streams were busy, over a window that does not
-// depend on how often somebody asks.
+// depend on how often it is read.
 //
 // Threads: all methods from any.
 #pragma once

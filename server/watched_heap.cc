@@ -20,7 +20,7 @@
 
 #ifndef REPRISE_HEAP_OF_SANITIZER
 
-// The other forms of the C++ library, but for aligned blocks, come down to these two.
+// The other forms of the C++ library, except for aligned blocks, come down to these two.
 void* operator new(size_t bytes) {
   using reprise::WorkWatch;
   WorkWatch* const watch = WorkWatch::current();

@@ -18,7 +18,7 @@ constexpr int64_t kMostTokens = 512;  // tokens of the text
 constexpr int64_t kPrefixes = 16;
 constexpr int64_t kAlternatives = 20;
 
-// The best tokens behind each prefix, with their log-probabilities.
+// The best tokens after each prefix, with their log-probabilities.
 using Scores = std::vector<std::vector<TokenLogprob>>;
 
 absl::StatusOr<Scores> ScoresWith(Engine& engine, const std::shared_ptr<const Model>& model,
@@ -63,7 +63,7 @@ std::string Difference(const Scores& exact, const Scores& rounded) {
   }
   return FormatText(
       "log-probabilities differ by %.2g in the mean and %.2g at most; the best token is the same "
-      "behind %d of %d prefixes",
+      "after %d of %d prefixes",
       compared == 0 ? 0.0 : sum / static_cast<double>(compared), largest,
       static_cast<int>(same_best), static_cast<int>(exact.size()));
 }

@@ -73,7 +73,7 @@ void AddCall(size_t index, const std::string& id, const std::string& name,
   Show(arguments);
 }
 
-// Who answers: a model in this process, or a server.
+// The source of answers: a model in this process, or a server.
 class ChatPartner {
  public:
   virtual ~ChatPartner() = default;
@@ -245,7 +245,7 @@ class ServerPartner : public ChatPartner {
   const std::string schema_;
 };
 
-// A line of the input; nullopt at its end. Ctrl-C begins another line.
+// Returns a line of the input; nullopt at its end. Ctrl-C begins another line.
 std::optional<std::string> ReadLine(const char* prompt) {
   const bool asks = isatty(STDIN_FILENO) != 0;
   std::string line;
@@ -296,7 +296,7 @@ absl::StatusOr<std::string> FileText(const std::string& path) {
   text << file.rdbuf();
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
   if (!nlohmann::json::accept(text.str())) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no JSON"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not JSON"));
   }
   return text.str();
 }
@@ -419,7 +419,7 @@ void AddChat(CLI::App& app, Action& action) {
   flags->sampling.temperature = 0.7f;
   CLI::App* command =
       app.add_subcommand("chat", "Talk to a model, in this process or with a server");
-  command->footer("Each line of the input is a message; /help says what else there is.");
+  command->footer("Each line of the input is a message; /help lists the commands.");
   command
       ->add_option("model", flags->model,
                    "File or folder of a model; with --server the name of one of its models")

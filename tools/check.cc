@@ -43,26 +43,26 @@ struct CheckFlags {
   std::string metrics_file;  // empty: none
 };
 
-// "sequence=16,32" into `options`; what is wrong with it, or nothing.
+// Adds "sequence=16,32" to `options`; returns the fault, or "".
 std::string AddBuckets(const std::string& text, ModelOptions& options) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) return absl::StrCat("'", text, "' has no '='");
   std::vector<int64_t>& sizes = options.buckets[text.substr(0, equals)];
   for (const absl::string_view size : absl::StrSplit(text.substr(equals + 1), ',')) {
     if (!absl::SimpleAtoi(size, &sizes.emplace_back()) || sizes.back() < 1) {
-      return absl::StrCat("'", text, "': '", size, "' is no size");
+      return absl::StrCat("'", text, "': '", size, "' is not a size");
     }
   }
   return "";
 }
 
-// "x=3" into `ranks`; what is wrong with it, or nothing.
+// Adds "x=3" to `ranks`; returns the fault, or "".
 std::string AddRank(const std::string& text, InputRanks& ranks) {
   const size_t equals = text.rfind('=');
   int64_t rank = -1;
   const bool is_rank =
       equals != std::string::npos && absl::SimpleAtoi(text.substr(equals + 1), &rank);
-  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is no INPUT=RANK");
+  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is not INPUT=RANK");
   ranks[text.substr(0, equals)] = rank;
   return "";
 }
@@ -79,7 +79,7 @@ void PrintRanks(const Model& model, const std::vector<std::string>& said) {
   }
 }
 
-// The model file that `flags` name: themselves, or the one in their folder.
+// Returns the model file that `flags` name: themselves, or the one in their folder.
 absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
   const std::filesystem::path path(flags.path);
   std::error_code error;
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
   return (path / file).string();
 }
 
-// Says what the folder has for texts, and what a server would do with them.
+// Prints the facts about texts in the folder, and what a server would do with them.
 void PrintTexts(TextLoad& texts, const Model& model) {
   const std::shared_ptr<const TextModel> text = texts.Finish(model);
   if (texts.note().empty()) return;
@@ -227,7 +227,7 @@ void AddCheck(CLI::App& app, Action& action) {
   AddJson(*command, flags->json);
   command
       ->add_option("--metrics-file", flags->metrics_file,
-                   "Write what was compiled as JSON, in the form of reprised --metrics-file")
+                   "Write a log of the compiles as JSON, in the form of reprised --metrics-file")
       ->type_name("FILE");
   CLI::Option* precision = command->add_flag(
       "--precision", flags->precision,
@@ -235,7 +235,7 @@ void AddCheck(CLI::App& app, Action& action) {
   command
       ->add_option("--precision-ops", flags->precision_ops,
                    "A choice to measure as well, as `reprise.precision_ops` of config.pbtxt; @FILE "
-                   "is beside the model")
+                   "is next to the model")
       ->needs(precision);
   command
       ->add_option("--bucket", flags->bucket,

@@ -1,6 +1,6 @@
 // The commands of `reprise` that run the engine, or look at files, instead of asking a server.
 //
-// The contract is that of client/cli/command.h: each file that is named after a command adds it.
+// The contract is in client/cli/command.h: each file that is named after a command adds it.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ void AddRecompiles(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);
 void AddRewrite(CLI::App& app, Action& action);
 void AddStore(CLI::App& app, Action& action);
-// They print what is made of all commands of `app`; `version` is the program's, "0.1.0".
+// Both print a summary of all commands of `app`; `version` is the program's, "0.1.0".
 void AddCompletion(CLI::App& app, Action& action, const std::string& version);
 void AddMan(CLI::App& app, Action& action, const std::string& version);
 

@@ -79,7 +79,7 @@ std::vector<Tensor> MakeUpWeights(const Leaves& leaves) {
   return weights;
 }
 
-// INVALID_ARGUMENT unless `weights`, those of the model at `path`, have all of `leaves`.
+// INVALID_ARGUMENT unless `weights`, read from the model at `path`, have all of `leaves`.
 absl::Status CheckWeights(const std::vector<Tensor>& weights, const Leaves& leaves,
                           const std::string& path) {
   for (const auto& [index, leaf] : leaves) {
@@ -93,7 +93,7 @@ absl::Status CheckWeights(const std::vector<Tensor>& weights, const Leaves& leav
             ? absl::StrCat("is ", DTypeName(weights[i].dtype()), ShapeToString(weights[i].shape()))
             : absl::StrCat("does not exist, of ", weights.size());
     return absl::InvalidArgumentError(absl::StrCat(
-        "the recipe is not of the model '", path, "': it wants parameter ", index, " as ",
+        "the recipe is not of the model '", path, "': it needs parameter ", index, " as ",
         DTypeName(leaf->dtype()), ShapeToString(leaf->shape()), ", which ", there, " there"));
   }
   return absl::OkStatus();
@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> TableOf(
   return ParameterStore(std::move(model.parameters), {.device = &device}).TableFor(recipe);
 }
 
-// The recipe's inputs: ones where a mask is wanted, ids that any table has, small floats.
+// Returns the recipe's inputs: ones where a mask is expected, ids that any table has, small floats.
 std::vector<std::vector<std::byte>> MakeUpInputs(const Recipe& recipe) {
   std::mt19937_64 random(2);
   std::vector<std::vector<std::byte>> inputs;
@@ -151,8 +151,8 @@ void FillInputs(const Recipe& recipe, Stream& stream, Frame& frame) {
   frame.live_segments = room.segments;
 }
 
-// The axis that is dim 0 of every input that has dims, by its size: a record does not name it.
-// Empty where no axis is, or more than one may be.
+// Returns the axis that is dim 0 of every input that has dims, by its size: a record does not
+// name it. Empty where no axis is, or more than one may be.
 std::string BatchSymbolOf(const Graph& graph, const Binding& binding) {
   std::string found;
   for (const auto& [symbol, size] : binding.axes) {

@@ -18,9 +18,9 @@ struct DetachedFrame {
 };
 
 // Binds the recipe of the record at `path` and fills a frame of it on `stream`: its inputs with
-// small numbers, its weights with those of the model file `weights`, or with made-up ones where
-// that is empty. DATA_LOSS where the file is no recipe or names a kernel that `device` does not
-// have, INVALID_ARGUMENT where the weights are not those of the recipe's model.
+// small numbers, its weights from the model file `weights`, or with made-up ones where that is
+// empty. DATA_LOSS where the file is no recipe or names a kernel that `device` does not have,
+// INVALID_ARGUMENT where the weights are not the recipe's.
 absl::StatusOr<DetachedFrame> FillDetached(const std::string& path, const std::string& weights,
                                            const Device& device, const Clock& clock,
                                            Stream& stream);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMostElements = 8;  // that a row shows of a constant
 
-// The fact `name` of `facts`; empty where there is none.
+// Returns the fact `name` of `facts`; empty where there is none.
 std::string FactOf(const std::vector<std::pair<std::string, std::string>>& facts,
                    const std::string& name) {
   for (const auto& [key, value] : facts) {
@@ -67,7 +67,7 @@ struct Row {
 
 std::string OneLine(std::string text) { return absl::StrReplaceAll(text, {{"\n", " "}}); }
 
-// The node with the values of what it reads in the place of names: what tells two nodes apart.
+// Returns the node with the values of its operands in place of names, which tells two nodes apart.
 std::string NodeLine(const Graph& graph, NodeId id) {
   if (id == kNone) return "";
   std::string line = OneLine(PrintNode(graph, id, kMostElements));
@@ -166,7 +166,7 @@ std::string AsJson(const DiffSide& was, const DiffSide& now, const std::vector<s
 
 std::string DiffReport(const DiffSide& was, const DiffSide& now, const DiffOptions& options) {
   const GraphDiff diff = DiffGraphs(was.graph, now.graph);
-  // The sizes of a recipe come before what they make of its graph.
+  // The sizes of a recipe come before their effects on its graph.
   const auto is_of_key = [](const std::string& cause) {
     return absl::StartsWith(cause, "binding ") || absl::StartsWith(cause, "packing ");
   };

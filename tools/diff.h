@@ -1,4 +1,4 @@
-// The report of `reprise diff`: in what two sides differ, and their graphs side by side.
+// The report of `reprise diff`: the differences of two sides, and their graphs side by side.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ absl::StatusOr<Graph> ParseNamed(absl::string_view text, const std::string& name
       absl::StrCat("'", name, "' holds no graph: ", std::string(graph.status().message())));
 }
 
-// The first graph of a text, without lines that begin with //.
+// Returns the first graph of a text, without lines that begin with //.
 absl::StatusOr<DiffSide> ReadTextSide(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMostFileBytes));
   std::string graph;
@@ -92,7 +92,7 @@ absl::StatusOr<DiffSide> SideOfRecord(absl::string_view bytes, const std::string
   return side;
 }
 
-// A recipe of a bundle: FILE#KEY.
+// Returns a recipe of a bundle: FILE#KEY.
 absl::StatusOr<DiffSide> ReadBundle(const std::string& path, const std::string& key) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   ASSIGN_OR_RETURN(const std::vector<BundledRecord> records, DecodeBundle(bytes));
@@ -155,7 +155,7 @@ absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string
   }
   if (!std::filesystem::exists(name)) {
     return absl::NotFoundError(absl::StrCat(
-        "'", name, "' is no file, and no key of a recipe, which has 16 hexadecimal digits"));
+        "'", name, "' is neither a file nor a key of a recipe, which has 16 hexadecimal digits"));
   }
   if (IsModelName(name)) return ReadModel(name);
   if (absl::EndsWith(name, ".rps")) {

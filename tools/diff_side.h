@@ -1,5 +1,5 @@
-// DiffSide: one side of `reprise diff`: a graph and what is known around it, from wherever it
-// comes.
+// DiffSide: one side of `reprise diff`: a graph and the facts about it, from any
+// source.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ struct DiffSide {
   // Other facts by name, which are compared as texts: "opset", "binding", "precision", "device".
   // Those that make another recipe of the same graph come first.
   std::vector<std::pair<std::string, std::string>> facts;
-  // The kernels of a recipe, by what they serve: "MatMul 'fc'".
+  // The kernels of a recipe, by the nodes that they serve: "MatMul 'fc'".
   std::vector<std::pair<std::string, std::string>> kernels;
 };
 
-// The side that `name` names: a model file, a record of a recipe store (.rps), a text of a graph as
-// `reprise graph`, `reprise dump --graph` and `--dump-graphs` write it, BUNDLE#KEY, or the key of a
-// recipe: one of the folder `store`, or where that is empty of the server. Errors name it.
+// Returns the side that `name` names: a model file, a record of a recipe store (.rps), a text of a
+// graph as `reprise graph`, `reprise dump --graph` and `--dump-graphs` write it, BUNDLE#KEY, or the
+// key of a recipe: one of the folder `store`, or where that is empty of the server. Errors name it.
 absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store,
                                       const ServerFlags& server);
 

@@ -1,4 +1,4 @@
-// reprise dynamicity: how much the shapes of requests vary, what causes it, and what to do.
+// reprise dynamicity: how much the shapes of requests vary, the causes, and advice.
 
 #include <cstdio>
 #include <filesystem>
@@ -60,13 +60,13 @@ absl::Status PrintShapes(const ShapeColumns& shapes, const std::string& path,
   return absl::OkStatus();
 }
 
-// The crop that `text` names: "300x300".
+// Returns the crop that `text` names: "300x300".
 absl::StatusOr<std::vector<int64_t>> ParseCrop(const std::string& text) {
   std::vector<int64_t> crop;
   if (text.empty()) return crop;
   for (const absl::string_view part : absl::StrSplit(text, 'x')) {
     if (!absl::SimpleAtoi(part, &crop.emplace_back()) || crop.back() < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--crop '", text, "' is no HEIGHTxWIDTH"));
+      return absl::InvalidArgumentError(absl::StrCat("--crop '", text, "' is not HEIGHTxWIDTH"));
     }
   }
   return crop;

@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& text) {
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t id = 0;
     if (!absl::SimpleAtoi(part, &id)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", std::string(part), "' is no id"));
+      return absl::InvalidArgumentError(absl::StrCat("'", std::string(part), "' is not an id"));
     }
     ids.push_back(id);
   }
@@ -88,7 +88,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
   };
   std::printf(
       "%lld prompt tokens, %lld new ones in %.1f ms: %.1f new tokens a second; first token "
-      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld set back, "
+      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld preempted, "
       "%lld of %lld drafted tokens right\n",
       static_cast<long long>(stats.prompt_tokens), static_cast<long long>(stats.generated_tokens),
       static_cast<double>(ns) * 1e-6,
@@ -98,7 +98,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
       static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
 
-// The prompts as requests, those of ids first.
+// Returns the prompts as requests, first the ones given as ids.
 absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& options,
                                                          const TextModel* texts) {
   std::vector<GenerationRequest> prompts;
@@ -158,7 +158,7 @@ absl::Status Generate(const GenerateOptions& options) {
   std::vector<std::vector<Answer>> answers(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     answers[i].resize(static_cast<size_t>(std::max<int64_t>(options.sampling.n, 1)));
-    // The texts stand after the prompts of ids.
+    // The texts come after the prompts of ids.
     const bool is_text =
         i >= options.prompts.size() && i < options.prompts.size() + options.texts.size();
     for (Answer& answer : answers[i]) {
@@ -213,7 +213,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       "are computed side by side. A line of the answer holds the number of its prompt, why it\n"
       "ended, and its ids or its text. An encoder_model.onnx "
       "makes\n"
-      "them with the decoder's files that lie beside it.");
+      "them with the decoder's files next to it.");
   command->add_option("model", options->path, "Path of a model.onnx or a .gguf, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");
@@ -262,7 +262,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag_callback(
       "--early-stopping", [options] { options->beams.early_stopping = BeamOptions::Early::kFirst; },
-      "Beams: stop when as many answers have ended as there are beams");
+      "Beams: stop when the number of ended answers equals the number of beams");
   command
       ->add_option("--logprobs", sampling.logprobs,
                    "Print the log-probability of each token below its answer: 0, or more")

@@ -45,7 +45,7 @@ absl::Status CheckWithout(const GraphOptions& options) {
   return absl::OkStatus();
 }
 
-// The steps that a walk has taken, and the graph behind one of them.
+// The steps that a walk has taken, and the graph after one of them.
 class Steps {
  public:
   explicit Steps(const GraphOptions& options) : options_(options) {}
@@ -62,7 +62,7 @@ class Steps {
     }
   }
 
-  // The last graph, where that is what was asked for; an error where the step never came.
+  // Prints the last graph, where that was asked for; an error where the step never came.
   absl::Status Finish(const Graph& graph, const std::string& at) const {
     if (options_.each || found_) return absl::OkStatus();
     if (options_.after.empty()) {
@@ -112,7 +112,7 @@ absl::Status PrintSymbolic(const GraphOptions& options) {
   return steps.Finish(model.graph, " with symbolic shapes");
 }
 
-// The key of the recipe that `options.bucket` names.
+// Returns the key of the recipe that `options.bucket` names.
 absl::StatusOr<RecipeKey> KeyOf(const Model& model, const std::string& bucket) {
   ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(model, bucket));
   ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(model, sizes.sizes, /*max_id=*/1));
@@ -140,7 +140,7 @@ absl::Status PrintSpecialized(const GraphOptions& options) {
   return steps.Finish(graph, absl::StrCat(" at ", key.binding.ToString()));
 }
 
-// Nothing where `name` is a pass, or a step where steps are asked for; else what is wrong with it.
+// Returns "" where `name` is a pass, or a step where steps are asked for; else the fault.
 std::string CheckName(const std::string& name, bool steps) {
   const std::vector<std::string> passes = PassNames();
   std::set<std::string> known(passes.begin(), passes.end());

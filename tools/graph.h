@@ -21,7 +21,7 @@ struct GraphOptions {
 // Prints the graph that was asked for. Without a bucket the steps are `import` and the load passes;
 // with one they are `load` (or `pack_tokens`, for a packed bucket), `specialize` and the capture
 // passes. A pass that runs again is a step of its own, "canonicalize:2". INVALID_ARGUMENT where
-// `after` or `without` names nothing of this walk, with what it has; errors of the model as
+// `after` or `without` names nothing of this walk, listing its steps; errors of the model as
 // Engine::Load and the pipeline say them.
 absl::Status PrintGraph(const GraphOptions& options);
 

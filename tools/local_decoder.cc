@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The model's file, where `path` is its folder.
+// Returns the model's file, where `path` is its folder.
 absl::StatusOr<fs::path> FileOf(const std::string& path) {
   fs::path file = path;
   if (!fs::is_directory(file)) return file;

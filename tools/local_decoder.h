@@ -13,8 +13,8 @@
 
 namespace reprise::cli {
 
-// The decoder at `path`, a file or a folder; where that is an encoder, the decoder next to it, and
-// `generator` gets the encoder and what the files next to it say.
+// Loads the decoder at `path`, a file or a folder; where that is an encoder, the decoder next to
+// it, and `generator` gets the encoder and the settings in the files next to it.
 absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local,
                                                               const std::string& path,
                                                               GeneratorOptions& generator);
@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local
 absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,
                                                                 const Model& model);
 
-// The ids that end an answer, as the files next to it say.
+// Returns the ids that end an answer, as the files next to it say.
 std::vector<int64_t> LocalEosIds(const std::string& path);
 
 }  // namespace reprise::cli

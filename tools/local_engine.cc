@@ -10,7 +10,7 @@
 namespace reprise::cli {
 
 absl::StatusOr<std::shared_ptr<Model>> LocalEngine::Load(ModelOptions options) {
-  // The load explains what cannot be read.
+  // The load explains why it cannot be read.
   const absl::StatusOr<std::vector<std::string>> without = InputsWithoutRank(options.path);
   std::vector<std::string> open;
   if (without.ok()) {

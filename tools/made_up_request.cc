@@ -15,7 +15,7 @@
 namespace reprise::cli {
 namespace {
 
-// The protocol's name of a dtype, as the made-up inputs know them.
+// Returns the protocol's name of a dtype, as the made-up inputs know them.
 std::string DatatypeOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -45,7 +45,7 @@ std::string DatatypeOf(DType dtype) {
   }
 }
 
-// The inputs that a request must have, each dim of the size `size_of(Dim)`.
+// Returns the inputs that a request must have, each dim of the size `size_of(Dim)`.
 template <typename SizeOf>
 absl::StatusOr<inference::ModelMetadataResponse> Describe(const Model& model,
                                                           const SizeOf& size_of) {

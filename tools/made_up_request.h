@@ -18,9 +18,9 @@ struct RequestSizes {
       0;  // packed: the tokens of the bucket, which rows of one length may not fill
 };
 
-// The sizes that `text` names: a bucket of the model ("b1_s128"; of a packed model "t512", filled
-// with rows of the largest length), or any sizes ("batch=1,sequence=100"). Empty text: the smallest
-// padded bucket. INVALID_ARGUMENT says what there is.
+// Returns the sizes that `text` names: a bucket of the model ("b1_s128"; of a packed model "t512",
+// filled with rows of the largest length), or any sizes ("batch=1,sequence=100"). Empty text: the
+// smallest padded bucket. INVALID_ARGUMENT lists the existing ones.
 absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text);
 
 // A request and the tensors that it points into.
@@ -37,9 +37,9 @@ inline constexpr int64_t kMadeUpIds = 1000;
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,
                                             int64_t max_id, uint64_t seed = 1);
 
-// The inputs that a request must have, as a client sees them: open dims are -1.
+// Returns the inputs that a request must have, as a client sees them: open dims are -1.
 inference::ModelMetadataResponse MetadataOf(const Model& model);
-// The request of `tensors`, which are those of MetadataOf(model), by name and in any order.
+// Returns the request of `tensors`, the tensors of MetadataOf(model), by name and in any order.
 Request RequestOfTensors(const Model& model, const std::vector<OwnedTensor>& tensors);
 
 }  // namespace reprise::cli

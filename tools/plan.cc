@@ -1,4 +1,4 @@
-// reprise plan: which buckets a set of lengths wants, and what others would cost.
+// reprise plan: the best buckets for a set of lengths, and the cost of others.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -51,8 +51,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-// The rule that config.pbtxt has for the axis; that of a server without configuration if it has
-// none.
+// Returns the rule that config.pbtxt has for the axis; without one, the default of a
+// server.
 absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& axis) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   inference::ModelConfig config;
@@ -61,7 +61,7 @@ absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& 
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(text, &config)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' is no config.pbtxt: ", error.text()));
+        absl::StrCat("'", path, "' is not a config.pbtxt: ", error.text()));
   }
   for (const std::string& key :
        {absl::StrCat("reprise.buckets.", axis), absl::StrCat("reprise.", axis, "_buckets")}) {
@@ -111,8 +111,8 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
   return text;
 }
 
-// The lengths that came to a server, a row of a request each, and what replays and recipes cost
-// there.
+// Asks a server for the lengths that it received, a row of a request each, and the costs of
+// replays and recipes there.
 absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts,
                                          BoundaryCost& cost) {
   const ServerFlags server = {.server = flags.from, .tls = flags.tls};
@@ -175,7 +175,7 @@ void AddPlan(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("plan", "Find buckets for lengths, and the waste of each strategy");
   command->footer(
-      "A text file has a length a line; a CSV file a column `length` and, if wanted, `count`.\n"
+      "A text file has a length a line; a CSV file a column `length` and, optionally, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
   CLI::Option* file = command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
                           ->type_name("FILE");
@@ -208,7 +208,7 @@ void AddPlan(CLI::App& app, Action& action) {
           ->type_name("FILE");
   command
       ->add_flag("--json", flags->json,
-                 "Print what each strategy would cost as JSON, whose fields docs/cli.md describes")
+                 "Print the cost of each strategy as JSON, whose fields docs/cli.md describes")
       ->excludes(check);
   command->add_option("--axis", flags->axis, "The axis that the lengths are of")
       ->capture_default_str()

@@ -34,7 +34,7 @@ struct Choice {
   PrecisionRules rules;
 };
 
-// The graph as its recipe has it, so that nodes are those that run.
+// Returns the graph as its recipe has it, so that nodes are those that run.
 absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
   Binding binding;
   for (const ModelAxis& axis : model.axes()) binding.axes[axis.symbol] = sizes.at(axis.label);
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<Choice>> ChoicesFor(const Model& exact, const Graph& 
   return choices;
 }
 
-// The elements of an answer that are floats, one output behind the other.
+// Returns the float elements of an answer, output after output.
 std::vector<float> FloatsOf(const Model& model, const Response& response) {
   std::vector<float> all;
   for (size_t i = 0; i < response.outputs.size(); ++i) {
@@ -214,7 +214,7 @@ class Study {
     ASSIGN_OR_RETURN(const Graph compiled, GraphAt(*exact.model, sizes_));
     ASSIGN_OR_RETURN(const std::vector<Choice> choices, ChoicesFor(*exact.model, compiled, given));
     std::vector<Measured> measured;
-    std::vector<RoundingNode> nodes;  // those of the last choice
+    std::vector<RoundingNode> nodes;  // nodes of the last choice
     for (const Choice& choice : choices) {
       ASSIGN_OR_RETURN(const Answered answered, Answer(choice));
       ASSIGN_OR_RETURN(const Graph graph, GraphAt(*answered.model, sizes_));

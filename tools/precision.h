@@ -1,5 +1,5 @@
-// reprise check --precision: which nodes of a model can round, and what each choice does to
-// answers.
+// reprise check --precision: the nodes of a model that can round, and the effect of each
+// choice on answers.
 #pragma once
 
 #include <cstdint>

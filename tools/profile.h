@@ -1,4 +1,5 @@
-// reprise bench --profile: one replay of a model, launch by launch, beside the machine's roofline.
+// reprise bench --profile: one replay of a model, launch by launch, compared with the machine's
+// roofline.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct ProfileOptions {
   std::string metrics_file;  // empty: none
 };
 
-// Needs no server: loads the model, measures what the machine can do, and prints a table, or JSON.
+// Needs no server: loads the model, measures the machine's peaks, and prints a table, or JSON.
 absl::Status RunProfile(const ProfileOptions& options);
 
 }  // namespace reprise::cli

@@ -1,4 +1,4 @@
-// reprise recompiles: which modules a static graph would compile anew, and why.
+// reprise recompiles: the modules that a static graph would recompile, and why.
 
 #include "tools/recompiles.h"
 
@@ -90,7 +90,7 @@ struct RecompilesFlags {
   bool json = false;
 };
 
-// The steps of a file: shapes a line, or a column an axis.
+// Returns the steps of a file: shapes a line, or a column an axis.
 absl::StatusOr<std::vector<AxisSizes>> StepsOfFile(const std::string& path, const Model& model) {
   ASSIGN_OR_RETURN(const ShapeColumns shapes, ReadShapes(path));
   std::vector<AxisSizes> steps;
@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<AxisSizes>> ParseSteps(const std::string& text,
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t size = 0;
     if (!absl::SimpleAtoi(part, &size) || size < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is no size"));
+      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is not a size"));
     }
     AxisSizes& sizes = steps.emplace_back();
     for (const std::string& name : axes) sizes[name] = name == varies ? size : 1;

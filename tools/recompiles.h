@@ -1,5 +1,5 @@
-// The report of `reprise recompiles`: which modules of a model a static graph would compile anew at
-// which step, why, and what Reprise does instead.
+// The report of `reprise recompiles`: which modules of a model a static graph would recompile at
+// which step, why, and how Reprise handles that.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace reprise::cli {
 
-// A module at fault at a step. A module that is compiled anew because another one is at fault has
-// no row.
+// A module at fault at a step. A module that is recompiled because another one is at fault has no
+// row.
 struct RecompileRow {
   int64_t step = 0;    // the first one is 1
   std::string module;  // scope of names, "(model)" outside of all
@@ -24,19 +24,19 @@ struct RecompileRow {
   std::string type;      // the module's class; empty: the file does not say
   std::string location;  // "model.py:25"; empty: the file does not say
   std::string request;   // the id that the client gave; empty: none
-  std::string comment;   // what Reprise does, what would help
+  std::string comment;   // how Reprise handles it, what would help
 };
 
 struct ModuleRow {
   std::string module;          // or a class, or a source file
   std::string type;            // the module's class
-  int64_t recompilations = 0;  // steps at which it would be compiled anew, without the first
+  int64_t recompilations = 0;  // steps at which it would be recompiled, without the first
   int64_t at_fault = 0;        // those with a row of their own
 };
 
 struct Recompilations {
   int64_t steps = 0;
-  int64_t recompiled = 0;  // steps at which a static graph would be compiled anew
+  int64_t recompiled = 0;  // steps at which a static graph would be recompiled
   int64_t captured = 0;    // recipes that Reprise captured
   std::vector<RecompileRow> rows;
   std::vector<ModuleRow> modules;  // the most recompiled first
@@ -62,7 +62,7 @@ std::string ModulesCsv(const std::vector<ModuleRow>& modules, const std::string&
 std::string RecompilationsJson(const Recompilations& table);
 
 // "20,20,30,30" along the only axis of a model (or along `axis`, the others at 1), or
-// "batch=1,sequence=20; batch=1,sequence=30". INVALID_ARGUMENT names what is no size.
+// "batch=1,sequence=20; batch=1,sequence=30". INVALID_ARGUMENT names the text that is no size.
 absl::StatusOr<std::vector<AxisSizes>> ParseSteps(const std::string& text,
                                                   const std::vector<std::string>& axes,
                                                   const std::string& axis);

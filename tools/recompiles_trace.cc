@@ -1,4 +1,4 @@
-// TraceRecompilations: a model run step by step, beside what a static graph would do.
+// TraceRecompilations: a model run step by step, compared with a static graph.
 
 #include <algorithm>
 #include <map>
@@ -27,10 +27,10 @@ std::string SlotText(const std::string& name, const OutputTensor& tensor) {
   return absl::StrCat(name, ": ", ShapeToString(tensor.shape));
 }
 
-// Positions in the model's outputs of what dynamic nodes make, by node.
+// Indices of the results of dynamic nodes in the model's outputs, by node.
 using DynamicOutputs = std::map<std::string, size_t>;
 
-// Makes the first results of the nodes that `model` is cut at outputs behind its own.
+// Adds the first results of the nodes that `model` is cut at to its outputs, after its own.
 DynamicOutputs ShowDynamic(const Model& model, ImportedModel& imported) {
   DynamicOutputs shown;
   if (model.tail() == nullptr) return shown;
@@ -50,7 +50,7 @@ DynamicOutputs ShowDynamic(const Model& model, ImportedModel& imported) {
 
 class Tracer {
  public:
-  // `shown`: the results of dynamic nodes are outputs behind these first ones, see ShowDynamic.
+  // `shown`: the results of dynamic nodes are outputs after these first ones, see ShowDynamic.
   Tracer(LocalEngine& local, const Model& model, NodePlaces places,
          const std::vector<StaticForm>& forms, const DynamicOutputs& shown)
       : local_(local), model_(model), history_(std::move(places)), shown_(shown) {
@@ -121,7 +121,7 @@ class Tracer {
     return absl::OkStatus();
   }
 
-  // Whether a static graph would be compiled anew for the sizes of the inputs.
+  // Returns whether a static graph would be recompiled for the sizes of the inputs.
   bool Compare(const Graph& graph, int64_t step) {
     const ModuleHistory::Step seen = history_.Next(graph);
     std::vector<RecompileRow> rows;
@@ -164,14 +164,14 @@ class Tracer {
     return seen.is_new;
   }
 
-  // The nodes behind which data decide the sizes: a static graph is compiled anew whenever these
-  // are others. Whether some are.
+  // Checks the nodes after which data decide the sizes: a static graph is recompiled whenever
+  // these differ. Returns whether some are.
   bool Cuts(int64_t step) {
     if (model_.tail() == nullptr) return false;
     bool any_new = false;
     for (const Cut& cut : model_.tail()->cuts()) {
       const NodePlace place = history_.places().Of(cut.node);
-      // It is not known what control flow makes, only what comes out of the model.
+      // The results of control flow are not known, only the model's outputs.
       const auto inside = inside_.find(cut.node);
       const std::string& made = inside == inside_.end() ? outputs_ : inside->second;
       if (!seen_data_[cut.node].insert(made).second) continue;
@@ -205,7 +205,7 @@ class Tracer {
   std::map<std::string, std::set<std::string>> seen_data_;  // keyed by node of a cut
   // The last step's.
   std::string served_, outputs_;
-  std::map<std::string, std::string> inside_;  // what nodes of cuts made, keyed by node
+  std::map<std::string, std::string> inside_;  // results of nodes of cuts, keyed by node
   bool evicted_ = false;
 };
 
@@ -223,7 +223,7 @@ absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
       shown = ShowDynamic(*plain, imported);
       return absl::OkStatus();
     };
-    // Without a look inside, what comes out of the model has to do.
+    // Without a look inside, the model's outputs have to do.
     absl::StatusOr<std::shared_ptr<Model>> open = local.engine.Load(std::move(options));
     if (open.ok()) {
       model = *std::move(open);
@@ -243,7 +243,7 @@ absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   onnx::ModelProto file;
   if (!file.ParseFromString(bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model"));
   }
   return Tracer(local, *model, std::move(places), FindStaticForms(file.graph()), shown).Run(steps);
 }

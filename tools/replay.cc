@@ -92,7 +92,7 @@ void PrintTimes(const Launch& launch, std::vector<int64_t> ns) {
   std::printf("%s\n", text.c_str());
 }
 
-// The bytes of an output as numbers.
+// Returns the bytes of an output as numbers.
 std::vector<double> ValuesOf(const std::string& bytes, DType dtype) {
   const auto count = static_cast<int64_t>(bytes.size() / DTypeSize(dtype));
   return Tensor::Make(
@@ -250,9 +250,9 @@ void AddReplay(CLI::App& app, Action& action) {
       app.add_subcommand("replay", "Run one launch of a recipe by itself; no server");
   command->footer(
       "A model is compiled for the bucket. A stored recipe runs with made-up weights, which is\n"
-      "enough to time it, or with those of --weights. The launches before it run once, so that "
+      "enough to time it, or with the ones of --weights. The launches before it run once, so that "
       "its\n"
-      "operands hold what they hold in a replay. Without --launch the launches are listed.");
+      "operands hold the same values as in a replay. Without --launch the launches are listed.");
   command
       ->add_option("source", options.source,
                    "Path of a model.onnx, or of a recipe-….rps in the folder of --recipe-cache")

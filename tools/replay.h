@@ -16,7 +16,7 @@ struct ReplayOptions {
   std::string weights;  // path of a stored recipe's model; empty: weights are made up
   int launch = -1;      // -1: the launches are listed, none runs
   int repeats = 30;
-  bool values = false;  // what the launch writes is printed
+  bool values = false;  // the outputs of the launch are printed
   bool json = false;
   Isa max_isa = kEveryIsa;
   Precision precision = Precision::kExact;  // a model's
@@ -24,9 +24,9 @@ struct ReplayOptions {
 };
 
 // Prints the launch: kernel, operands, time and, where they are asked for, its outputs. The
-// launches before it run once, so that its operands hold what they hold in a replay. OUT_OF_RANGE
-// where there is no such launch; errors of the model as Engine::Load says them, of the recipe as
-// FillDetached.
+// launches before it run once, so that its operands hold the same values as in a replay.
+// OUT_OF_RANGE where there is no such launch; errors of the model as Engine::Load says them, of
+// the recipe as FillDetached.
 absl::Status ReplayLaunch(const ReplayOptions& options);
 
 }  // namespace reprise::cli

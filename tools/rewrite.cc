@@ -66,7 +66,7 @@ class ValueShapes {
     Shape values, mask;
     DType dtype = DType::kUndefined;
   };
-  // The rank of a value whose shape does not hang on data.
+  // Returns the rank of a value whose shape does not depend on data.
   absl::StatusOr<int> Rank(const std::string& value) const {
     ASSIGN_OR_RETURN(const Pair at, At(value, value, kTriedSizes[0]));
     return static_cast<int>(at.values.size());
@@ -208,8 +208,8 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  // The elements that the mask keeps, which is an output of its own. It begins at dim `dim` of
-  // `shape`; where it has fewer dims each of its elements stands for several.
+  // Returns the elements that the mask keeps, which is an output of its own. It begins at dim
+  // `dim` of `shape`; where it has fewer dims each of its elements stands for several.
   std::vector<double> Selected(const std::vector<double>& all, const Shape& shape,
                                const Response& response, const MaskedOutput& masked) const {
     for (size_t i = 0; i < now_.outputs().size(); ++i) {
@@ -292,7 +292,7 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostFileBytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", flags.in, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", flags.in, "' is not an ONNX model"));
   }
   nlohmann::ordered_json report = {{"nodes", nlohmann::ordered_json::array()}};
   Table table({{"node"}, {"done"}, {"form"}});
@@ -401,12 +401,9 @@ void AddRewrite(CLI::App& app, Action& action) {
       "rewrite", "Give dynamic operators of a model a form of fixed size; no server");
   command->footer(
       "x[x > 0].sum() is Where and ReduceSum: such selections are rewritten where the shapes of "
-      "mask\n"
-      "and values agree. Both models then run on made-up inputs, and on those of --inputs, and "
-      "the\n"
-      "new one is kept only where the answers agree. What is not rewritten is listed with the "
-      "form\n"
-      "that would do.");
+      "mask\nand values agree. Both models then run on made-up inputs, and on the ones of "
+      "--inputs, and the\nnew one is kept only where the answers agree. Other selections are "
+      "listed with the form\nthat would do.");
   command->add_option("in", flags->in, "The model")->required()->type_name("IN.onnx");
   command->add_option("out", flags->out, "The rewritten model")->required()->type_name("OUT.onnx");
   command
@@ -415,8 +412,8 @@ void AddRewrite(CLI::App& app, Action& action) {
                  "kind of rewrite")
       ->required();
   command->add_flag("--allow-output-change", flags->allow_output_change,
-                    "Also rewrite a dynamic size of an output, which then keeps all elements "
-                    "and gets a mask beside it");
+                    "Also rewrite a dynamic size of an output, which then keeps all elements and "
+                    "gets a mask as a further output");
   command
       ->add_option("--most-boxes", flags->most_boxes,
                    "NonMaxSuppression: the most boxes of a class in a picture, where the model "

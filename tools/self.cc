@@ -1,4 +1,4 @@
-// reprise completion, reprise man: what the command line says of itself.
+// reprise completion, reprise man: descriptions of the command line itself.
 
 #include <cstdio>
 #include <iterator>

@@ -19,7 +19,7 @@ int PositionOf(const v1::ModelDynamicity& report, const std::string& axis) {
   return -1;
 }
 
-// The elements of a binding, "batch=8,sequence=128"; 0 where it names no size.
+// Returns the elements of a binding, "batch=8,sequence=128"; 0 where it names no size.
 double ElementsOf(const std::string& binding) {
   double elements = 0;
   for (absl::string_view part : absl::StrSplit(binding, absl::ByAnyChar(", "), absl::SkipEmpty())) {
@@ -78,7 +78,8 @@ absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
   }
   if (elements > 0) result.bytes_per_element = bytes / elements;
   if (!recipes.recipes().empty()) result.capture_ms = ms / recipes.recipes_size();
-  // Costs are known for one axis beside the batch: with more a size does not say what a row costs.
+  // Costs are known for one axis besides the batch: with more a size does not tell the cost of a
+  // row.
   if (learnt.in_force_size() == 1 && learnt.in_force(0).axis() == axis) {
     result.cost = CostOf(learnt);
   }

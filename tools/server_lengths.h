@@ -1,4 +1,4 @@
-// The lengths that came to a server, and what they cost there, for `reprise plan --from`.
+// The lengths that came to a server, and their cost there, for `reprise plan --from`.
 #pragma once
 
 #include <string>
@@ -18,19 +18,19 @@ struct ServerLengths {
   // The mean over the recipes that are ready; 0: not known.
   double bytes_per_element = 0;  // an element is a position of a row
   double capture_ms = 0;
-  // Times of replays; nothing was measured where the model has several axes beside the batch, or
-  // packs its requests.
+  // Times of replays; nothing was measured where the model has several axes besides the batch,
+  // or packs its requests.
   ReplayCost cost;
 };
 
-// Sizes along `axis`. `model` may be empty where one model had requests. Errors: those of the
-// server; NOT_FOUND names the models, or the axes, that there are; FAILED_PRECONDITION where no
-// request came.
+// Sizes along `axis`. `model` may be empty where one model had requests. Errors: errors of
+// the server; NOT_FOUND lists the models, or the axes; FAILED_PRECONDITION where no request
+// came.
 absl::StatusOr<ServerLengths> FindServerLengths(client::Client& client, const std::string& model,
                                                 const std::string& version,
                                                 const std::string& axis);
 
-// The same of what a server has answered.
+// The same of a server's answers.
 absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
                                            const v1::ListRecipesResponse& recipes,
                                            const v1::BucketLearning& learnt,

@@ -97,11 +97,12 @@ void Advise(const ShapeTable& table, const Dynamicity& judged, v1::ModelDynamici
   if (sizes.empty()) return;
   const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
   const Boundaries best = SolveBoundaries(sizes, kAdvisedBuckets, cost);
-  report.add_advice(absl::StrFormat(
-      "let axis %s be padded to %d buckets, %s: %.1f%% of what is computed is padding then. A "
-      "server without configuration finds them by itself",
-      report.cause(), best.sizes.size(), absl::StrJoin(best.sizes, ","),
-      100 * Judge(PlanCounts(sizes), best.sizes, cost).waste));
+  report.add_advice(
+      absl::StrFormat("let axis %s be padded to %d buckets, %s: %.1f%% of the computed elements "
+                      "are padding then. A "
+                      "server without configuration finds them by itself",
+                      report.cause(), best.sizes.size(), absl::StrJoin(best.sizes, ","),
+                      100 * Judge(PlanCounts(sizes), best.sizes, cost).waste));
   report.add_advice("`reprise check MODEL` says whether the model may be padded along it");
 }
 

@@ -43,7 +43,7 @@ struct StoreFlags {
 
 absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder, bool read_only) {
   if (read_only && !std::filesystem::is_directory(folder)) {
-    return absl::NotFoundError(absl::StrCat("'", folder, "' is no folder"));
+    return absl::NotFoundError(absl::StrCat("'", folder, "' is not a folder"));
   }
   return RecipeStore::Open(
       {.folder = folder,
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder
        .log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
 }
 
-// A file of the folder, and what it says of itself or what is wrong with it.
+// A file of the folder, and its header or its fault.
 struct Inspected {
   RecipeStore::Entry entry;
   std::string bytes;
@@ -64,7 +64,7 @@ std::vector<Inspected> Inspect(const RecipeStore& store, const std::string& key 
   std::vector<Inspected> files;
   for (RecipeStore::Entry& entry : store.List()) {
     if (!key.empty() && (!entry.name.has_value() || HexKey(entry.name->key) != key)) continue;
-    Inspected file = {.entry = entry, .facts = absl::DataLossError("its name is no record's")};
+    Inspected file = {.entry = entry, .facts = absl::DataLossError("its name is not a record's")};
     auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), kMostFileBytes);
     if (!bytes.ok()) {
       file.facts = bytes.status();
@@ -90,8 +90,8 @@ std::string DeviceName(const std::string& device) {
   return device.empty() ? "any" : Shorten(device, 40);
 }
 
-// How long it takes to make a record again. What is learnt of traffic and of kernels cannot be made
-// again: its records stand above all others, and have no time.
+// Returns how long it takes to make a record again. Facts learnt of traffic and of kernels cannot
+// be made again: their records stand above all others, and have no time.
 std::optional<double> RebuildMs(const RecordFacts& facts) {
   if (facts.kind != RecordKind::kRecipe && facts.kind != RecordKind::kModel) return std::nullopt;
   return static_cast<double>(facts.rebuild_ns) * 1e-6;
@@ -103,7 +103,7 @@ std::string JsonText(const OrderedJson& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// A file as JSON: its name and size, and what it says of itself or what is wrong with it.
+// Returns a file as JSON: its name and size, and its header or its fault.
 OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
   OrderedJson json = {{"file", file.entry.file},
                       {"bytes", file.entry.bytes},
@@ -191,7 +191,7 @@ absl::Status Verify(const StoreFlags& flags) {
       " files cannot be used; a server leaves them alone, `reprise store prune` removes them"));
 }
 
-// The records of the recipe `key`: one for each compiler and each model that had it stored.
+// Returns the records of the recipe `key`: one for each compiler and each model that had it stored.
 absl::StatusOr<std::vector<Inspected>> RecipesOfKey(const RecipeStore& store,
                                                     const std::string& key) {
   std::vector<Inspected> found = Inspect(store, key);
@@ -319,7 +319,7 @@ absl::Status Import(const StoreFlags& flags) {
   const auto records = DecodeBundle(bytes);
   if (!records.ok()) {
     return absl::DataLossError(absl::StrCat(
-        "'", flags.bundle, "' is no intact bundle: ", std::string(records.status().message())));
+        "'", flags.bundle, "' is not an intact bundle: ", std::string(records.status().message())));
   }
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
   // As a server has it whose flags say nothing of the device.
@@ -366,7 +366,7 @@ CLI::Option& AddKey(CLI::Option& option) {
   option.transform([](std::string text) { return absl::AsciiStrToLower(text); });
   return *option.type_name("KEY")->check([](const std::string& text) -> std::string {
     const bool is_key = text.size() == 16 && absl::c_all_of(text, absl::ascii_isxdigit);
-    return is_key ? "" : absl::StrCat("'", text, "' is no key of 16 hexadecimal digits");
+    return is_key ? "" : absl::StrCat("'", text, "' is not a key of 16 hexadecimal digits");
   });
 }
 
@@ -396,8 +396,9 @@ void AddStore(CLI::App& app, Action& action) {
       AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify, action);
   AddFolder(*verify, *flags);
   verify->add_flag("--json", flags->json, "Print the result as JSON");
-  CLI::App* prune = AddOne(*store, "prune", "Removes damaged files, and those of the least value",
-                           flags, Prune, action);
+  CLI::App* prune =
+      AddOne(*store, "prune", "Removes damaged files, and the records of the least value", flags,
+             Prune, action);
   AddFolder(*prune, *flags);
   CLI::Option* max_mb = prune
                             ->add_option("--max-mb", flags->max_mb,

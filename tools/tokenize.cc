@@ -67,7 +67,8 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
   if (flags.decode) {
     std::vector<uint32_t> ids;
     for (const Json& id : line) {
-      if (!id.is_number_unsigned()) return absl::InvalidArgumentError("the line is no list of ids");
+      if (!id.is_number_unsigned())
+        return absl::InvalidArgumentError("the line is not a list of ids");
       ids.push_back(id.get<uint32_t>());
     }
     if (!flags.parts) {
@@ -85,7 +86,7 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
   const bool pair =
       line.is_array() && line.size() == 2 && line[0].is_string() && line[1].is_string();
   if (!pair && !line.is_string()) {
-    return absl::InvalidArgumentError("the line is no text and no pair of texts");
+    return absl::InvalidArgumentError("the line is neither a text nor a pair of texts");
   }
   const std::string text = (pair ? line[0] : line).get<std::string>();
   std::optional<std::string> second;
@@ -94,7 +95,7 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
   return TokensJson(tokens);
 }
 
-// The prompt of a conversation, by the templates of the folder.
+// Returns the prompt of a conversation, by the templates of the folder.
 absl::StatusOr<Json> PromptOfLine(const TextPackage& package, const std::string& line) {
   ASSIGN_OR_RETURN(const Conversation conversation, ReadConversation(line, /*with_tools=*/true));
   const auto tools = package.chat_templates.find("tool_use");
@@ -124,7 +125,7 @@ absl::Status AnswerLines(const Tokenizer& tokenizer, const TextPackage& package,
 }
 
 absl::Status RunTokenize(const TokenizeFlags& flags) {
-  // Any name in the folder does: what lies beside it is looked for.
+  // Any name in the folder does: the files next to it are looked for.
   std::filesystem::path path(flags.path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {

@@ -1,4 +1,4 @@
-// reprise bench: closed-loop load, throughput, percentiles, and what each bucket served.
+// reprise bench: closed-loop load, throughput, percentiles, and which bucket served how much.
 
 #include <algorithm>
 #include <chrono>
@@ -56,7 +56,7 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
   });
 }
 
-// The lines of a file that are not empty.
+// Returns the lines of a file that are not empty.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
@@ -121,7 +121,7 @@ absl::Status RunGenerate(BenchFlags flags) {
     load.requests = flags.warmup_requests;
     load.duration = {};
     load.rate = 0;
-    load.seed += 2;  // other prompts, whose pages those of the measurement do not find
+    load.seed += 2;  // other prompts, which the measurement finds no pages of
     RETURN_IF_ERROR(run("warm-up").status());
     load = measured;
   }
@@ -148,7 +148,7 @@ absl::Status RunBench(BenchFlags flags) {
     ASSIGN_OR_RETURN(load.texts, ReadTexts(flags.texts));
     drawn = absl::StrCat(load.texts.size(), " texts of ", flags.texts);
   }
-  // Notes go beside the JSON, not into it.
+  // Notes are kept out of the JSON.
   std::FILE* const notes = flags.json ? stderr : stdout;
   std::fprintf(notes, "%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
                client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
@@ -217,9 +217,9 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->add_option("model", flags->load.model,
                    "Name of the model; with --profile the path of a model.onnx")
       ->required();
-  CLI::Option* profile = command->add_flag(
-      "--profile", flags->profile,
-      "No server and no load: time one replay launch by launch, beside this machine's roofline");
+  CLI::Option* profile = command->add_flag("--profile", flags->profile,
+                                           "No server and no load: time one replay launch by "
+                                           "launch, compared with this machine's roofline");
   const ProfileAction run_profile = profiler(*command, profile);
   AddJson(*command, flags->json);
   command

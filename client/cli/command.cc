@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
     ASSIGN_OR_RETURN(const HttpTarget http, Http());
     ASSIGN_OR_RETURN(const nlohmann::json ports, GetJson(http, "/v2/ports"));
     const int port = ports.value("grpc", 0);
-    if (port == 0) return absl::UnavailableError(absl::StrCat(server, " tells no gRPC port"));
+    if (port == 0)
+      return absl::UnavailableError(absl::StrCat(server, " does not tell its gRPC port"));
     target = address.WithPort(port);
   }
   ASSIGN_OR_RETURN(client::TlsOptions tls_options, with.Read());
@@ -75,7 +76,7 @@ absl::StatusOr<HttpTarget> ServerFlags::Http() const {
   ASSIGN_OR_RETURN(const v1::GetPortsResponse ports, client->GetPorts());
   if (ports.http() == 0) {
     return absl::UnavailableError(
-        absl::StrCat(server, " tells no HTTP port; --server http://HOST:PORT names it"));
+        absl::StrCat(server, " does not tell its HTTP port; give it as --server http://HOST:PORT"));
   }
   target.address = address.WithPort(static_cast<int>(ports.http()));
   return target;

@@ -49,21 +49,21 @@ void AddConfig(CLI::App& app, Action& action);
 void AddPs(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 
-// The key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for everybody to
-// see.
+// Returns the key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for
+// everybody to see.
 std::string ApiKey();
 
-// Where the server is (ServerAddress); the flags --server and --timeout-ms, and those of TLS.
+// Where the server is (ServerAddress); the flags --server and --timeout-ms, and the flags of TLS.
 struct ServerFlags {
   std::string server = "localhost:8001";
   int64_t timeout_ms = 30'000;
   TlsFlags tls;
 
   void Add(CLI::App& command);
-  // A client of the gRPC port whose connection stands. Errors: UNAVAILABLE in one line if no server
-  // answers within 2 s; INVALID_ARGUMENT for an address that is none; those of TlsFlags::Read.
+  // Returns a connected client of the gRPC port. Errors: UNAVAILABLE in one line if no server
+  // answers within 2 s; INVALID_ARGUMENT for an invalid address; errors of TlsFlags::Read.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
-  // The HTTP port: as it is named, or as the server tells over gRPC. Errors: as Connect.
+  // Returns the HTTP port: as it is named, or as the server tells over gRPC. Errors: as Connect.
   absl::StatusOr<HttpTarget> Http() const;
 };
 

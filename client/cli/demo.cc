@@ -31,8 +31,8 @@ using Embeddings = std::vector<std::vector<float>>;
 
 // Sends all sentences one after another, shortest first (a short one after a long one would be
 // served by the long one's recipe), and prints how each was served. Embeddings are in the order of
-// `sentences`. INTERNAL if the second pass is not all replays: then what this command shows would
-// not be true.
+// `sentences`. INTERNAL if the second pass is not all replays: then the claim of this command
+// would be false.
 absl::StatusOr<Embeddings> RunPass(client::Client& client, const DemoFlags& flags, int pass,
                                    const std::vector<Sentence>& sentences) {
   const std::string& model = flags.model;
@@ -57,7 +57,7 @@ absl::StatusOr<Embeddings> RunPass(client::Client& client, const DemoFlags& flag
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     ASSIGN_OR_RETURN(embeddings[position], MeanPooled(result));
     const std::string served = result.Parameter("reprise.capture");
-    // On a daemon that has served others a larger recipe may be what is ready: a replay too.
+    // On a daemon that has served others a larger recipe may be ready: a replay too.
     if (served != "replayed" && served != "larger") not_replayed = sentence.label;
     const int64_t tokens = result.IntParameter("reprise.tokens", std::ssize(sentence.ids));
     table.AddRow({sentence.label, absl::StrCat(tokens), result.Parameter("reprise.bucket"), served,

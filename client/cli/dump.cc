@@ -138,7 +138,7 @@ void PrintArena(const Recipe& recipe) {
   std::printf("\n%s", table.Text().c_str());
 }
 
-// Lines that begin with // are no part of a graph: what is between them can be read again.
+// Lines that begin with // are no part of a graph: the text between them can be read again.
 void PrintGraphs(const v1::DumpRecipeResponse& response) {
   std::printf("// recipe %s of model %s, %s (%s)\n// the graph before it got its sizes\n",
               response.info().key().c_str(), response.info().model().c_str(),

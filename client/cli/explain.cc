@@ -1,4 +1,5 @@
-// reprise explain: why recipes were captured and who waited; what of a model may be padded and why.
+// reprise explain: why recipes were captured and which requests waited; which parts of a model may
+// be padded and why.
 
 #include <chrono>
 #include <cstdio>
@@ -97,13 +98,13 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
                                                                : "stay");
   std::printf("    in force %s\n", BoundariesText(buckets.in_force()).c_str());
   if (buckets.policy() == "off") {
-    std::printf("    padding  %.1f%% of what is computed\n\n", 100 * buckets.actual_waste());
+    std::printf("    padding  %.1f%% of the computed elements\n\n", 100 * buckets.actual_waste());
     return;
   }
   std::printf("    learnt   from %llu requests, changed %llu times\n",
               static_cast<unsigned long long>(buckets.requests()),
               static_cast<unsigned long long>(buckets.changes()));
-  std::printf("    padding  %.1f%% of what is computed; %.1f%% expected, %.1f%% at best\n",
+  std::printf("    padding  %.1f%% of the computed elements; %.1f%% expected, %.1f%% at best\n",
               100 * buckets.actual_waste(), 100 * buckets.expected_waste(),
               100 * buckets.best_waste());
   std::printf("    drift    %.2f\n", buckets.drift());
@@ -119,8 +120,9 @@ void PrintCuts(const v1::ExplainModelResponse& model) {
   for (const auto& cut : model.cuts()) {
     std::printf("cut at %s '%s'\n", cut.op().c_str(), cut.node().c_str());
     PrintLine("because", cut.reason());
-    PrintLine("so",
-              "it runs by itself for each request, and what follows at the sizes that it finds");
+    PrintLine(
+        "so",
+        "it runs by itself for each request, and the nodes after it at the sizes that it finds");
     std::printf("\n");
   }
   for (const auto& section : model.sections()) {
@@ -158,7 +160,7 @@ void PrintSlowRequests(const v1::ExplainModelResponse& model) {
   std::printf("\n");
 }
 
-// The axes along which requests share recipes, and those along which each size has its own.
+// Returns the axes along which requests share recipes, and those along which each size has its own.
 std::string VerdictOf(const v1::ExplainModelResponse& model) {
   if (!model.generation().empty()) return "it makes tokens, with keys and values in pages";
   std::vector<std::string> padded, exact;
@@ -205,7 +207,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
                         ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact")
                         : ""));
     }
-    // One that is a guard besides is told of above.
+    // One that is a guard besides is reported above.
     if (axis.together_size() > 1 || (axis.together_size() == 1 && axis.guards().empty())) {
       PrintLine("masks", absl::StrCat(absl::StrJoin(axis.together(), ", "), ": a request in which ",
                                       axis.together_size() > 1

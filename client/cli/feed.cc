@@ -55,7 +55,7 @@ absl::StatusOr<images::ImageSet> ReadImages(const FeedFlags& flags) {
   return images::ReadCoco(flags.annotations, flags.path);
 }
 
-// The input of the model that takes images.
+// Returns the input of the model that takes images.
 absl::StatusOr<inference::ModelMetadataResponse::TensorMetadata> ImageInput(
     const inference::ModelMetadataResponse& model, const std::string& name) {
   for (const auto& input : model.inputs()) {
@@ -74,7 +74,7 @@ absl::StatusOr<inference::ModelMetadataResponse::TensorMetadata> ImageInput(
                    "; it has ", absl::StrJoin(have, ", "), " (--input names one)"));
 }
 
-// Where the model wants the channels.
+// Returns where the model takes the channels.
 ChannelOrder OrderOf(const inference::ModelMetadataResponse::TensorMetadata& input) {
   if (input.shape_size() != 4) return ChannelOrder::kAuto;
   if (input.shape(1) == 3) return ChannelOrder::kFirst;
@@ -176,7 +176,7 @@ Sent Send(client::Client& client, const FeedFlags& flags,
   return sent;
 }
 
-// The file of --save; null where there is none.
+// Returns the file of --save; null where there is none.
 std::unique_ptr<NpyWriter> OpenFile(const FeedFlags& flags, const ImageLoader& loader) {
   if (flags.save.empty()) return nullptr;
   const std::vector<int64_t> shape = loader.shape();
@@ -306,7 +306,7 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
             flags.loader.last = how == "drop" ? LastBatch::kDrop : LastBatch::kPad;
             flags.pads = how == "pad";
           },
-          "What becomes of a last batch that is not full: send it as it is, pad it with zeros, or "
+          "Treatment of a last batch that is not full: send it as it is, pad it with zeros, or "
           "drop it")
       ->default_str("send")
       ->check(CLI::IsMember({"send", "pad", "drop"}));

@@ -80,7 +80,7 @@ class Arrivals {
  private:
   const double rate_;
   std::mutex mutex_;
-  std::mt19937_64 random_;  // guarded by mutex_, as what follows
+  std::mt19937_64 random_;  // guarded by mutex_, as are the next ones
   int64_t next_ = 0;
   double at_ = 0;  // seconds
 };

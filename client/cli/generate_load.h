@@ -1,4 +1,4 @@
-// Requests for tokens under load: what `reprise bench --generate` measures with.
+// Requests for tokens under load: the measurement of `reprise bench --generate`.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,9 @@ struct GenerateLoadOptions {
   uint64_t seed = 1;
   double temperature = 0;
   int concurrency = 1;  // requests under way, at most
-  // Requests a second at random times (a Poisson process), whether or not others are answered; what
-  // cannot be sent in time counts from when it was to be. 0: each client asks when it was answered.
+  // Requests a second at random times (a Poisson process), whether or not others are answered; a
+  // request that cannot be sent in time counts from its planned time. 0: each client asks when it
+  // was answered.
   double rate = 0;
   int64_t requests = 0;  // whichever comes first ends the load; zero: no limit
   std::chrono::milliseconds duration{0};

@@ -24,7 +24,7 @@ void AddTimes(Table& table, const std::string& name, const std::vector<double>& 
   table.AddRow(row);
 }
 
-// A bar for each doubling of the time, from the shortest to the longest.
+// Returns a bar for each doubling of the time, from the shortest to the longest.
 std::string Chart(const std::string& title, const std::vector<double>& times) {
   if (times.empty()) return "";
   constexpr int kWidth = 50;

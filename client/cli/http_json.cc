@@ -11,7 +11,7 @@
 namespace reprise::cli {
 namespace {
 
-// The words of an error in whichever form it has.
+// Returns the words of an error in whichever form it has.
 std::string WordsOf(const nlohmann::json& answer, const std::string& body) {
   const nlohmann::json* error = &answer;
   if (answer.is_object() && answer.contains("error")) error = &answer["error"];

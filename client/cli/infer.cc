@@ -83,7 +83,7 @@ std::string Head(const OutputTensor& output) {
   return absl::StrCat(text, count > kShown ? " …" : "");
 }
 
-// The first texts, in quotes; what does not print is escaped.
+// Returns the first texts, in quotes; unprintable characters are escaped.
 std::string HeadOfTexts(const OutputTensor& output) {
   constexpr size_t kShown = 6;
   constexpr size_t kShownBytes = 40;  // each element's
@@ -157,7 +157,7 @@ OrderedJson TextsOf(const OutputTensor& output) {
   return texts;
 }
 
-// All elements in one list; null for types that JSON has no number for.
+// Returns all elements in one list; null for types that JSON has no number for.
 OrderedJson DataOf(const OutputTensor& output) {
   if (output.datatype == "BYTES") return TextsOf(output);
   if (output.datatype == "FP32") return NumbersOf<float>(output);
@@ -279,7 +279,7 @@ void AddInfer(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-o,--output", flags->outputs, "Only this output")->type_name("NAME");
-  command->add_option("--repeat", flags->repeat, "Send it so many times")
+  command->add_option("--repeat", flags->repeat, "Send it this many times")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");

@@ -42,7 +42,7 @@ template <typename T>
 absl::Status Append(absl::string_view name, const Json& leaf, std::vector<std::byte>& bytes) {
   T value{};
   if constexpr (std::is_floating_point_v<T>) {
-    if (!leaf.is_number()) return Wrong(name, absl::StrCat("'", leaf.dump(), "' is no number"));
+    if (!leaf.is_number()) return Wrong(name, absl::StrCat("'", leaf.dump(), "' is not a number"));
     value = leaf.get<T>();
   } else {
     if (leaf.is_boolean()) {
@@ -55,7 +55,7 @@ absl::Status Append(absl::string_view name, const Json& leaf, std::vector<std::b
                leaf.get<int64_t>() >= static_cast<int64_t>(std::numeric_limits<T>::min())) {
       value = static_cast<T>(leaf.get<int64_t>());
     } else {
-      return Wrong(name, absl::StrCat("'", leaf.dump(), "' is no integer of its datatype"));
+      return Wrong(name, absl::StrCat("'", leaf.dump(), "' is not an integer of its datatype"));
     }
   }
   const auto* begin = reinterpret_cast<const std::byte*>(&value);
@@ -64,7 +64,7 @@ absl::Status Append(absl::string_view name, const Json& leaf, std::vector<std::b
 }
 
 absl::Status AppendText(absl::string_view name, const Json& leaf, std::vector<std::byte>& bytes) {
-  if (!leaf.is_string()) return Wrong(name, absl::StrCat("'", leaf.dump(), "' is no text"));
+  if (!leaf.is_string()) return Wrong(name, absl::StrCat("'", leaf.dump(), "' is not a string"));
   const auto& text = leaf.get_ref<const std::string&>();
   const auto size = static_cast<uint32_t>(text.size());
   const auto* begin = reinterpret_cast<const std::byte*>(&size);
@@ -122,7 +122,7 @@ absl::StatusOr<OwnedTensor> ParseRestTensor(const Json& entry) {
     return Wrong(tensor.name, "it needs a \"shape\"");
   }
   for (const Json& dim : entry["shape"]) {
-    if (!dim.is_number_integer()) return Wrong(tensor.name, "its shape is no list of integers");
+    if (!dim.is_number_integer()) return Wrong(tensor.name, "its shape is not a list of integers");
     tensor.shape.push_back(dim.get<int64_t>());
   }
   if (!entry.contains("data")) return Wrong(tensor.name, "it needs \"data\"");
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<OwnedTensor>> ParseJsonInputs(
     absl::string_view text, const inference::ModelMetadataResponse& metadata) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return absl::InvalidArgumentError("the inputs are not valid JSON");
-  if (!json.is_object()) return absl::InvalidArgumentError("the inputs are no JSON object");
+  if (!json.is_object()) return absl::InvalidArgumentError("the inputs must be a JSON object");
   std::vector<OwnedTensor> tensors;
   if (json.contains("inputs") && json["inputs"].is_array() && !json["inputs"].empty() &&
       json["inputs"][0].is_object()) {

@@ -15,7 +15,7 @@ namespace reprise::cli {
 // The REST form of the protocol, whose data may be flat:
 //   {"inputs": [{"name": "input_ids", "datatype": "INT64", "shape": [1, 3], "data": [101, 7592,
 //   102]}]}
-// INVALID_ARGUMENT names the input and what is wrong with it.
+// INVALID_ARGUMENT names the input and its fault.
 absl::StatusOr<std::vector<OwnedTensor>> ParseJsonInputs(
     absl::string_view text, const inference::ModelMetadataResponse& metadata);
 

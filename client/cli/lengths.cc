@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<double>> Numbers(absl::string_view text, char separat
   for (absl::string_view part : absl::StrSplit(text, separator)) {
     double number = 0;
     if (!absl::SimpleAtod(part, &number) || !std::isfinite(number) || number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is no number"));
+      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is not a number"));
     }
     numbers.push_back(number);
   }
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<double>> ReadFile(const std::string& path) {
     int64_t length = 0;
     if (!absl::SimpleAtoi(text, &length) || length < 1 || length > kLongest) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ":", number, ": '", text, "' is no length"));
+          absl::StrCat(path, ":", number, ": '", text, "' is not a length"));
     }
     lengths.push_back(static_cast<double>(length));
   }
@@ -89,7 +89,7 @@ absl::StatusOr<Lengths> Lengths::Parse(absl::string_view text) {
     ASSIGN_OR_RETURN(n, ReadFile(std::string(rest)));
   } else if (absl::StrContains(text, ':')) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no distribution; known: ", kLengthsHelp));
+        absl::StrCat("'", text, "' is not a distribution; known: ", kLengthsHelp));
   } else {
     lengths.kind_ = Kind::kConstant;
     ASSIGN_OR_RETURN(n, Numbers(rest, ',', 1));

@@ -33,7 +33,7 @@ absl::StatusOr<InputsByLength> MakeInputs(const inference::ModelMetadataResponse
   return inputs;
 }
 
-// The texts of request number `index`.
+// Returns the texts of request number `index`.
 std::vector<OwnedTensor> TextsOf(const LoadOptions& options, int64_t index) {
   std::vector<std::string> texts;
   for (int64_t row = 0; row < options.batch; ++row) {

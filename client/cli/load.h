@@ -1,4 +1,4 @@
-// A closed loop of clients: what `reprise bench` measures with.
+// A closed loop of clients: the measurement of `reprise bench`.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace reprise::cli {
 // One finished request.
 struct Sample {
   int64_t length = 0;   // tokens a row
-  int64_t tokens = -1;  // those of texts, as the server counted them; -1: ids were sent
+  int64_t tokens = -1;  // tokens of texts, as the server counted them; -1: ids were sent
   int64_t batch = 1;    // rows
   double milliseconds = 0;
   std::string error;  // code and message; empty: it was answered

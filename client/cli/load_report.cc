@@ -59,7 +59,7 @@ std::string LatencyTable(const std::vector<double>& milliseconds) {
   return table.Text();
 }
 
-// The unit of throughput: tokens, or rows where requests have no length.
+// Returns the unit of throughput: tokens, or rows where requests have no length.
 std::string Unit(const LoadResult& result) { return result.has_length ? "tokens" : "rows"; }
 int64_t UnitsOf(const LoadResult& result, const Sample& sample) {
   if (sample.tokens >= 0) return sample.tokens;

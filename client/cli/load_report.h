@@ -17,11 +17,11 @@ double Percentile(std::vector<double> values, double percent);
 
 // Counts of requests that failed, keyed by the texts of their errors.
 using ErrorCounts = std::map<std::string, int64_t>;
-// A table of them after an empty line; empty where there are none.
+// Returns a table of them after an empty line; empty where there are none.
 std::string ErrorTable(const ErrorCounts& errors);
 nlohmann::ordered_json ErrorsJson(const ErrorCounts& errors);
 
-// The same figures as an object of JSON: "model" and what docs/cli.md says of it.
+// The same figures as an object of JSON: "model" and the members in docs/cli.md.
 std::string LoadJson(const LoadResult& result, const LoadOptions& options);
 
 // Throughput, latencies, errors by kind, and a table with a row for each bucket.

@@ -12,7 +12,7 @@
 namespace reprise::cli {
 namespace {
 
-// Reads `key="value",...}` and leaves `rest` behind the brace. False if it is not of that form.
+// Reads `key="value",...}` and leaves `rest` after the brace. False if it is not of that form.
 bool ReadLabels(absl::string_view& rest, std::map<std::string, std::string>& labels) {
   while (!absl::ConsumePrefix(&rest, "}")) {
     absl::ConsumePrefix(&rest, ",");

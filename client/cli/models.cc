@@ -1,4 +1,5 @@
-// reprise models, load, unload, metadata, config, ps: which models a server has, and what they are.
+// reprise models, load, unload, metadata, config, ps: the models of a server, and their
+// descriptions.
 
 #include <google/protobuf/text_format.h>
 
@@ -171,7 +172,7 @@ void AddLoad(CLI::App& app, Action& action) {
   AddName(*command, *flags);
   command
       ->add_option("--config", flags->config_file,
-                   "config.pbtxt that counts in the place of the model's own")
+                   "config.pbtxt to use in place of the model's own")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
 }
@@ -186,7 +187,7 @@ void AddUnload(CLI::App& app, Action& action) {
 void AddMetadata(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ModelFlags>();
   CLI::App* command = AddModelCommand(
-      app, action, "metadata", "Show the inputs and outputs of a model, or what the server is",
+      app, action, "metadata", "Show the inputs and outputs of a model, or describe the server",
       RunMetadata, flags);
   command->add_option("model", flags->model, "Name of the model; the server without one");
   AddVersion(*command, *flags);
@@ -203,7 +204,7 @@ void AddConfig(CLI::App& app, Action& action) {
 
 void AddPs(CLI::App& app, Action& action) {
   AddModelCommand(app, action, "ps",
-                  "Show what a server does now: its models, requests, queues, memory", RunPs,
+                  "Show the load of a server: its models, requests, queues, memory", RunPs,
                   std::make_shared<ModelFlags>());
 }
 

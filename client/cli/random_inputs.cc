@@ -35,7 +35,7 @@ void Fill(OwnedTensor& tensor, size_t elements, Make make) {
   }
 }
 
-// Short words, each behind its length.
+// Fills short words, each after its length.
 void FillWords(OwnedTensor& tensor, size_t elements, std::mt19937_64& random) {
   for (size_t i = 0; i < elements; ++i) {
     const auto size = static_cast<uint32_t>(1 + random() % 8);
@@ -95,7 +95,7 @@ bool HasLength(const ModelMetadataResponse& metadata) {
 
 OwnedTensor TextTensor(const std::vector<std::string>& texts) {
   OwnedTensor tensor{"text", "BYTES", {static_cast<int64_t>(texts.size())}, {}};
-  // Each behind its length in four bytes.
+  // Each after its length in four bytes.
   for (const std::string& text : texts) {
     const auto size = static_cast<uint32_t>(text.size());
     const size_t at = tensor.bytes.size();

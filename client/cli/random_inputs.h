@@ -41,8 +41,8 @@ struct RandomInputOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // keyed by input; overrides batch, length
 };
 
-// Whether requests of the model have a length: sizes that a request decides, besides the first of
-// each input.
+// Returns whether requests of the model have a length: sizes that a request decides, besides the
+// first of each input.
 bool HasLength(const inference::ModelMetadataResponse& metadata);
 
 // One tensor for each input of the model. UNIMPLEMENTED for a datatype without random values

@@ -32,7 +32,7 @@ std::string ShapesText(const google::protobuf::RepeatedPtrField<v1::ShapedTensor
   return absl::StrJoin(parts, " ");
 }
 
-// Lists what eager runs hold by op and shape, whichever model asked for it first.
+// Lists the weights of eager runs by op and shape, whichever model asked for them first.
 absl::Status RunEager(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListEager(flags.model, flags.version));

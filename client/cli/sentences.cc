@@ -17,7 +17,7 @@ absl::StatusOr<Sentence> ParseSentence(const Json& entry, size_t index) {
   auto wrong = [index](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("sentence ", index, ": ", what));
   };
-  if (!entry.is_object()) return wrong("is no object");
+  if (!entry.is_object()) return wrong("is not an object");
   if (!entry.contains("label") || !entry["label"].is_string()) return wrong("needs a \"label\"");
   if (!entry.contains("text") || !entry["text"].is_string()) return wrong("needs a \"text\"");
   if (!entry.contains("input_ids") || !entry["input_ids"].is_array()) {
@@ -26,13 +26,13 @@ absl::StatusOr<Sentence> ParseSentence(const Json& entry, size_t index) {
   Sentence sentence{.label = entry["label"].get<std::string>(),
                     .text = entry["text"].get<std::string>()};
   for (const Json& id : entry["input_ids"]) {
-    if (!id.is_number_integer()) return wrong("\"input_ids\" are no integers");
+    if (!id.is_number_integer()) return wrong("\"input_ids\" are not integers");
     sentence.ids.push_back(id.get<int64_t>());
   }
   return sentence;
 }
 
-// The mean of vectors of size `hidden`, scaled to length 1.
+// Returns the mean of vectors of size `hidden`, scaled to length 1.
 std::vector<float> UnitMean(absl::Span<const float> values, size_t hidden) {
   std::vector<double> sums(hidden);
   for (size_t i = 0; i < values.size(); ++i) sums[i % hidden] += values[i];
@@ -49,7 +49,7 @@ std::vector<float> UnitMean(absl::Span<const float> values, size_t hidden) {
 absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("sentences") || !json["sentences"].is_array()) {
-    return absl::InvalidArgumentError("the file is no JSON object with a list of \"sentences\"");
+    return absl::InvalidArgumentError("the file is not a JSON object with a list of \"sentences\"");
   }
   std::vector<Sentence> sentences;
   for (const Json& entry : json["sentences"]) {

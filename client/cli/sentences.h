@@ -1,4 +1,4 @@
-// Sentences with token ids, and what one does with their embeddings.
+// Sentences with token ids, and computations on their embeddings.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct Sentence {
   std::vector<int64_t> ids;
 };
 
-// {"sentences": [{"label": ..., "text": ..., "input_ids": [...]}]}. INVALID_ARGUMENT says what is
-// wrong.
+// {"sentences": [{"label": ..., "text": ..., "input_ids": [...]}]}. INVALID_ARGUMENT names the
+// fault.
 absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view json);
 
-// The inputs of a text model for one sentence, all [1, length]: names that contain "mask" are ones,
-// "type" zeros, the other is the ids. UNIMPLEMENTED for an input that is not INT64.
+// Returns the inputs of a text model for one sentence, all [1, length]: names that contain "mask"
+// are ones, "type" zeros, the other is the ids. UNIMPLEMENTED for an input that is not INT64.
 absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
     const inference::ModelMetadataResponse& metadata, const Sentence& sentence);
 
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
 // shape [1, length, hidden]; scaled to length 1: [hidden]. NOT_FOUND if there is no such output.
 absl::StatusOr<std::vector<float>> MeanPooled(const client::InferResult& result);
 
-// The cosine of the angle between two vectors of length 1 and equal size.
+// Returns the cosine of the angle between two vectors of length 1 and equal size.
 double Cosine(absl::Span<const float> a, absl::Span<const float> b);
 
 }  // namespace reprise::cli

@@ -45,7 +45,7 @@ std::string Fixed(double value, int decimals);
 std::string Seconds(double seconds);
 // "12.3 %"; "-" if `whole` is 0.
 std::string Percent(double part, double whole);
-// The first `width` characters, the last of them an ellipsis if the text was longer.
+// Returns the first `width` characters, the last of them an ellipsis if the text was longer.
 std::string Shorten(absl::string_view text, size_t width);
 
 }  // namespace reprise::cli

@@ -30,7 +30,7 @@ void TlsFlags::Add(CLI::App& command) {
       "Authorities (PEM) that signed the server's certificate; the system's if "
       "not given")
       ->envname("REPRISE_TLS_CA");
-  add("--tls-cert", cert, "Certificate (PEM) for servers that want one")
+  add("--tls-cert", cert, "Certificate (PEM) for servers that require one")
       ->envname("REPRISE_TLS_CERT");
   add("--tls-key", key, "Its key")->envname("REPRISE_TLS_KEY");
   add("--tls-name", name, "The name in the server's certificate, if it differs from its address")

@@ -14,7 +14,7 @@ namespace reprise::cli {
 struct TlsFlags {
   bool use = false;
   std::string ca;    // path of a PEM file; empty: the authorities that the system trusts
-  std::string cert;  // path of a PEM file, for servers that want one
+  std::string cert;  // path of a PEM file, for servers that require one
   std::string key;
   std::string name;  // that the server's certificate has, if not the one in its address
 

@@ -29,7 +29,7 @@ absl::Status ForEach(const Json& root, const std::string& file, const char* name
     return absl::InvalidArgumentError(absl::StrCat(file, ": it has no list \"", name, "\""));
   }
   for (size_t i = 0; i < list->size(); ++i) {
-    if (!(*list)[i].is_object()) return Refused(file, name, i, "it is no object");
+    if (!(*list)[i].is_object()) return Refused(file, name, i, "it is not an object");
     RETURN_IF_ERROR(take((*list)[i], i));
   }
   return absl::OkStatus();
@@ -84,7 +84,7 @@ absl::StatusOr<ImageSet> ReadCoco(const std::string& annotations, const std::str
   if (!stream) return absl::NotFoundError(absl::StrCat(annotations, " cannot be read"));
   const Json root = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(annotations, ": it is no JSON object"));
+    return absl::InvalidArgumentError(absl::StrCat(annotations, ": it is not a JSON object"));
   }
   ImageSet set;
   ASSIGN_OR_RETURN(const auto classes, ReadClasses(root, annotations, set));
@@ -110,7 +110,7 @@ absl::StatusOr<ImageSet> ReadCoco(const std::string& annotations, const std::str
       return Refused(annotations, "annotations", i, "its class is not there");
     const auto box = BoxOf(entry, label->second);
     if (!box.has_value())
-      return Refused(annotations, "annotations", i, "its \"bbox\" is no four numbers");
+      return Refused(annotations, "annotations", i, "its \"bbox\" is not four numbers");
     set.images[image->second].boxes.push_back(*box);
     return absl::OkStatus();
   }));

@@ -21,7 +21,7 @@ uint8_t Blend(int plain, int value, float factor) {
   return mixed >= 255.0f ? 255 : static_cast<uint8_t>(mixed);
 }
 
-// `plain(pixel)` is what each channel is blended with.
+// `plain(pixel)` is the value that each channel is blended with.
 template <typename Plain>
 void BlendAll(Image& image, float factor, Plain plain) {
   for (size_t i = 0; i < image.pixels.size(); i += kPixelBytes) {

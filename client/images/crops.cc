@@ -17,7 +17,7 @@ bool HoldsCenter(const Rect& rect, const Box& box) {
   return rect.x < x && x < rect.x + rect.width && rect.y < y && y < rect.y + rect.height;
 }
 
-// The area that both share, by that of both together.
+// Returns the area that both share, divided by the area of both together.
 double Overlap(const Rect& rect, const Box& box) {
   const double width =
       std::min<double>(rect.x + rect.width, box.right) - std::max<double>(rect.x, box.left);
@@ -29,7 +29,7 @@ double Overlap(const Rect& rect, const Box& box) {
   return width * height / (both - width * height);
 }
 
-// Whether the part holds the center of a box, and overlaps one of these by `least`.
+// Returns whether the part holds the center of a box, and overlaps one of these by `least`.
 bool Takes(const Rect& rect, const std::vector<Box>& boxes, double least) {
   double most = -1;
   for (const Box& box : boxes) {

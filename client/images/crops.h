@@ -1,5 +1,5 @@
-// Which part of an image a transform keeps, and what becomes of the boxes in it. Geometry alone: no
-// pixel is touched.
+// The part of an image that a transform keeps, and its effect on the boxes in it. Geometry alone:
+// no pixel is touched.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,26 @@ struct Size {
   friend bool operator==(const Size&, const Size&) = default;
 };
 
-// The size that Resize gives an image of size `from`. RESOURCE_EXHAUSTED for more pixels than an
-// image may have.
+// Returns the size that Resize gives an image of size `from`. RESOURCE_EXHAUSTED for more pixels
+// than an image may have.
 absl::StatusOr<Size> ResizedSize(const Transform& resize, const Size& from);
 
-// The part of its size that Letterbox gives to an image of size `from`, in the middle.
+// Returns the part of its size that Letterbox gives to an image of size `from`, in the middle.
 Rect LetterboxOf(const Transform& letterbox, const Size& from);
 
-// The part that CenterCrop keeps; it begins outside of the image where that is smaller.
+// Returns the part that CenterCrop keeps; it begins outside of the image where that is smaller.
 Rect CenterCropOf(const Transform& crop, const Size& from);
 
-// The part that RandomResizedCrop keeps.
+// Returns the part that RandomResizedCrop keeps.
 Rect RandomCropOf(const Transform& crop, const Size& from, RandomStream& random);
 
-// The part that RandomIoUCrop keeps, the crop of SSD (Liu et al. 2016): it overlaps one of the
-// boxes by a share that is drawn, or is the whole image.
+// Returns the part that RandomIoUCrop keeps, the crop of SSD (Liu et al. 2016): it overlaps
+// one of the boxes by a share that is drawn, or is the whole image.
 Rect IouCropOf(const Transform& crop, const Size& from, const std::vector<Box>& boxes,
                RandomStream& random);
 
-// Boxes in the part `rect` of the image: cut at its edges. With `by_center` those whose center is
-// not in it go; else those of which nothing is left.
+// Boxes in the part `rect` of the image: cut at its edges. With `by_center` drops boxes whose
+// center is not in it; else boxes of which nothing is left.
 void CropBoxes(const Rect& rect, bool by_center, std::vector<Box>& boxes);
 void ScaleBoxes(const Size& from, const Size& to, std::vector<Box>& boxes);
 void MoveBoxes(int x, int y, std::vector<Box>& boxes);

@@ -9,8 +9,8 @@ absl::Status CheckPixels(int64_t width, int64_t height, const DecodeLimits& limi
     return absl::InvalidArgumentError(absl::StrCat("the image is ", width, " x ", height));
   }
   if (width <= limits.max_pixels / height) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the image is ", width, " x ", height,
-                                                   ", it may have ", limits.max_pixels, " pixels"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the image is ", width, " x ", height, ", the limit is ", limits.max_pixels, " pixels"));
 }
 
 absl::StatusOr<Decoded> DecodeImage(absl::string_view bytes, const DecodeLimits& limits) {

@@ -4,7 +4,7 @@
 // Alpha is dropped, grey becomes three equal channels, 16 bits become their upper 8; orientation in
 // EXIF is not applied.
 //
-// Threads: pure. Errors: INVALID_ARGUMENT for what is no such file, is damaged or cut short;
+// Threads: pure. Errors: INVALID_ARGUMENT for another, a damaged or a truncated file;
 // RESOURCE_EXHAUSTED for more pixels than `max_pixels`, before any memory is taken for them.
 #pragma once
 

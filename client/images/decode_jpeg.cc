@@ -1,5 +1,5 @@
 // JPEG by libjpeg-turbo. Its errors jump: nothing between setjmp and the end of a decode has a
-// destructor, and what has one is made before.
+// destructor; objects that have one are made before.
 
 #include <csetjmp>
 #include <cstdio>
@@ -60,7 +60,7 @@ void RgbFromInvertedCmyk(Image& image) {
   }
 }
 
-// Fills `image`; `is_cmyk` says what its bytes are. All locals outlive the jumps.
+// Fills `image`; `is_cmyk` tells the format of its bytes. All locals outlive the jumps.
 DecodeOutcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
                          const DecodeLimits& limits, Image& image, bool& is_cmyk,
                          jpeg_progress_mgr& progress) {

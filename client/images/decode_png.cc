@@ -1,5 +1,5 @@
-// PNG by libpng. Its errors jump: nothing between setjmp and the end of a decode has a destructor,
-// and what has one is made before.
+// PNG by libpng. Its errors jump: nothing between setjmp and the end of a decode has a destructor;
+// objects that have one are made before.
 
 #include <png.h>
 
@@ -43,7 +43,7 @@ DecodeOutcome Decompress(png_structp png, png_infop info, PngSource& source,
                          std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return DecodeOutcome::kDamaged;
   png_set_read_fn(png, &source, ReadBytes);
-  // Chunks beside the pixels may be as large as they like: they are not kept.
+  // Chunks besides the pixels may be as large as they like: they are not kept.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   width = png_get_image_width(png, info);

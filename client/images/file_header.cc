@@ -136,7 +136,7 @@ absl::StatusOr<Size> ToldSize(absl::string_view bytes) {
   const Size size = is_jpeg ? SizeOfJpeg(bytes) : SizeOfPng(bytes);
   if (size.width > 0 && size.height > 0) return size;
   return absl::InvalidArgumentError(
-      absl::StrCat("the ", is_jpeg ? "JPEG" : "PNG", " file is damaged: it tells no size"));
+      absl::StrCat("the ", is_jpeg ? "JPEG" : "PNG", " file is damaged: it has no size"));
 }
 
 int OrientationOf(absl::string_view bytes) {

@@ -9,12 +9,12 @@
 
 namespace reprise::images {
 
-// Returns the size that the file tells, before it is turned. INVALID_ARGUMENT for what is neither a
-// JPEG nor a PNG file, or has no size.
+// Returns the size in the file's header, before EXIF's rotation. INVALID_ARGUMENT for a file that
+// is neither JPEG nor PNG, or has no size.
 absl::StatusOr<Size> ToldSize(absl::string_view bytes);
 
-// Returns EXIF's orientation, 1 to 8, of the bytes of a file; 1 (upright) where none is told, or
-// what is told cannot be read.
+// Returns EXIF's orientation, 1 to 8, of the bytes of a file; 1 (upright) where there is none,
+// or it cannot be read.
 int OrientationOf(absl::string_view bytes);
 
 // Returns the image as it is to be seen.

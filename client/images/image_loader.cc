@@ -28,9 +28,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) return absl::NotFoundError("it cannot be opened");
   const std::streamoff size = stream.tellg();
-  if (size < 0 || size > kMostFileBytes) {  // a folder has the largest size that there is
+  if (size < 0 || size > kMostFileBytes) {  // the largest size in the folder
     return absl::InvalidArgumentError(
-        absl::StrCat("it has ", size, " bytes, it may have ", kMostFileBytes));
+        absl::StrCat("it has ", size, " bytes, the limit is ", kMostFileBytes));
   }
   std::string bytes(static_cast<size_t>(size), '\0');
   stream.seekg(0);
@@ -159,7 +159,7 @@ class ThreadedLoader final : public ImageLoader {
     }
   }
 
-  // The first batch with a row that nobody has begun; null where there is none.
+  // Returns the first batch with a row that is not begun; null where there is none.
   std::shared_ptr<UnderWay> FreeLocked() REQUIRES(mutex_) {
     for (const auto& one : under_way_) {
       if (one->next < one->batch->samples.size()) return one;
@@ -200,7 +200,7 @@ class ThreadedLoader final : public ImageLoader {
     }
   }
 
-  // Counts a batch that is handed over: images that are made ahead are nobody's yet.
+  // Counts a batch that is handed over: images that are made ahead do not count yet.
   void CountLocked(const UnderWay& done) REQUIRES(mutex_) {
     handed_over_ += static_cast<int64_t>(done.batch->samples.size());
     for (const std::string& cause : done.causes) {

@@ -15,7 +15,7 @@
 // number of threads.
 //
 // Ownership: a batch is the caller's. Threads: Next and plain_causes from one at a time.
-// Errors:    of an image: its path in front of what is wrong with it; the loader is over then.
+// Errors:    of an image: its path and then its fault; the loader is over then.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct LoaderOptions {
   int64_t batch = 32;      // images of a batch
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
-  bool shuffle = false;                     // anew in each epoch
+  bool shuffle = false;                     // again in each epoch
   uint64_t seed = 1;                        // decides the order and random transforms
   int threads = 0;                          // 0: one for each CPU that the process may use
   int batches_ahead = 2;                    // batches that are made while the caller uses one
@@ -57,7 +57,7 @@ struct ImageBatch {
   std::vector<std::byte> data;       // row-major
   std::vector<ImageSample> samples;  // the rows that are no padding
   int64_t rows() const { return static_cast<int64_t>(samples.size()); }
-  // The elements; `T` is float or uint8_t, as `is_float` says.
+  // Returns the elements; `T` is float or uint8_t, as `is_float` says.
   template <typename T>
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
@@ -70,9 +70,9 @@ class ImageLoader {
   static absl::StatusOr<std::unique_ptr<ImageLoader>> Open(ImageSet set, LoaderOptions options);
   virtual ~ImageLoader() = default;
 
-  // The next batch; null at the end of an epoch.
+  // Returns the next batch; null at the end of an epoch.
   virtual absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() = 0;
-  // The shape of every batch.
+  // Returns the shape of every batch.
   virtual std::vector<int64_t> shape() const = 0;
   virtual bool is_float() const = 0;
   virtual const ImageSet& set() const = 0;

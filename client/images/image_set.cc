@@ -69,7 +69,7 @@ absl::StatusOr<ImageSet> ReadImageFolder(const std::string& folder) {
 
 absl::StatusOr<ImageSet> ReadImageList(const std::string& file) {
   std::ifstream stream(file);
-  if (!stream) return CannotRead(file, "it is no folder and no file that can be opened");
+  if (!stream) return CannotRead(file, "it is neither a folder nor a file that can be opened");
   ImageSet set;
   const fs::path folder = fs::path(file).parent_path();
   std::string line;
@@ -81,7 +81,7 @@ absl::StatusOr<ImageSet> ReadImageList(const std::string& file) {
       int64_t label = 0;
       if (!absl::SimpleAtoi(path.substr(tab + 1), &label)) {
         return absl::InvalidArgumentError(absl::StrCat(
-            file, ", line ", number, ": ", path.substr(tab + 1), " is no number of a class"));
+            file, ", line ", number, ": ", path.substr(tab + 1), " is not the number of a class"));
       }
       entry.label = label;
       path = absl::StripTrailingAsciiWhitespace(path.substr(0, tab));

@@ -1,4 +1,4 @@
-// ImageSet: which images there are, and what is known of each. No pixel is read.
+// ImageSet: a list of images, and the facts about each. No pixel is read.
 //
 //   ImageFolder   DIR/<class>/**/<image>: classes are numbered by name, from 0; a folder without
 //   folders
@@ -10,7 +10,7 @@
 //
 // Images are .jpg, .jpeg and .png, in the order of their paths.
 //
-// Errors: NOT_FOUND for what is not there, INVALID_ARGUMENT naming the file, and the line or entry.
+// Errors: NOT_FOUND for a missing file, INVALID_ARGUMENT naming the file, and the line or entry.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct ImageSet {
   std::vector<std::string> classes;
 };
 
-// A folder, or a list, by what `path` is.
+// Reads a folder, or a list, depending on `path`.
 absl::StatusOr<ImageSet> ReadImageSet(const std::string& path);
 absl::StatusOr<ImageSet> ReadImageFolder(const std::string& folder);
 absl::StatusOr<ImageSet> ReadImageList(const std::string& file);

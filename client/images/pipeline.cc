@@ -14,7 +14,7 @@ namespace {
 
 Size SizeOf(const Image& image) { return {image.width, image.height}; }
 
-// The place of a kind in a list that the fast path takes; two of a place do not fit.
+// Returns the place of a kind in a list that the fast path takes; two of a place do not fit.
 int PlaceOf(TransformKind kind) {
   switch (kind) {
     case TransformKind::kRandomIoUCrop:
@@ -37,7 +37,7 @@ int PlaceOf(TransformKind kind) {
   return 0;
 }
 
-// Which transform keeps the list off the fast path, and by what; empty: none does.
+// Returns which transform keeps the list off the fast path, and why; empty: none does.
 std::string PlainCause(const std::vector<Transform>& transforms) {
   const Transform* former = nullptr;
   for (const Transform& transform : transforms) {
@@ -57,7 +57,7 @@ std::string PlainCause(const std::vector<Transform>& transforms) {
   return "";
 }
 
-// The part `rect` of the image, black where it lies outside.
+// Returns the part `rect` of the image, black where it lies outside.
 Image Cropped(const Image& image, const Rect& rect) {
   Image part(rect.width, rect.height);
   const int left = std::max(0, -rect.x), top = std::max(0, -rect.y);
@@ -71,7 +71,7 @@ Image Cropped(const Image& image, const Rect& rect) {
   return part;
 }
 
-// The image in the middle of another one, all of whose other pixels have the value `fill`.
+// Returns the image in the middle of another one, all of whose other pixels have the value `fill`.
 Image Letterboxed(const Image& image, const Transform& letterbox, const Rect& rect) {
   Image boxed(static_cast<int>(letterbox.size.back()), static_cast<int>(letterbox.size.front()));
   std::fill(boxed.pixels.begin(), boxed.pixels.end(), static_cast<uint8_t>(letterbox.fill));
@@ -102,7 +102,7 @@ bool Contains(const Size& size, const Rect& rect) {
 // The sum of all transforms of a list on the fast path.
 struct Walk {
   Rect source;  // the image's
-  Size size;    // what it is resampled to
+  Size size;    // the size after resampling
   Rect window;  // which of that is kept
   bool flip = false;
   const Transform* jitter = nullptr;

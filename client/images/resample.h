@@ -1,8 +1,8 @@
 // Resample: images of another size, as Pillow (up to 12) makes them, bit for bit. Newer ones take
 // the columns first where that is less work, which moves a pixel by one here and there.
 //
-// Weights are those of a filter that grows with the reduction (so that what is left out still
-// counts), rounded to 22 bits; rows are resampled first, then columns, with 8 bits in between.
+// Weights come from a filter that grows with the reduction (so that pixels left out still
+// count), rounded to 22 bits; rows are resampled first, then columns, with 8 bits in between.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Taps {
 // `from` and `to` are sizes; positions [begin, end) of the result are made. Not for kNearest.
 Taps TapsOf(Filter filter, int from, int to, int begin, int end);
 
-// The rectangle `part` of `source` resampled to `width` x `height`.
+// Returns the rectangle `part` of `source` resampled to `width` x `height`.
 Image Resample(const ImageView& source, Filter filter, int width, int height, const Rect& part);
 inline Image Resample(const ImageView& source, Filter filter, int width, int height) {
   return Resample(source, filter, width, height, {0, 0, width, height});
@@ -33,7 +33,7 @@ inline Image Resample(const ImageView& source, Filter filter, int width, int hei
 
 // One row of pixels: `from` is read, `taps.first.size()` pixels of `to` are written.
 void ResampleRow(const uint8_t* from, const Taps& taps, uint8_t* to);
-// The row of pixels whose taps are those at `position`: `rows` is what `first` counts from, each
+// The row of pixels whose taps are those at `position`: `rows` begins at row `first`, each
 // `bytes` long.
 void ResampleColumn(const uint8_t* rows, size_t bytes, const Taps& taps, int position, int first,
                     uint8_t* to);

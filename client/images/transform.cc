@@ -32,7 +32,7 @@ struct ParameterRow {
 struct TransformRow {
   TransformKind kind;
   absl::string_view name;
-  std::vector<ParameterRow> parameters;  // their order is that of values without a name
+  std::vector<ParameterRow> parameters;  // ordered like values without a name
 };
 
 // THE table of transforms.
@@ -145,7 +145,7 @@ bool Fits(Form form, const std::vector<double>& numbers) {
   return false;
 }
 
-// One number of ColorJitter stands for a range around what changes nothing.
+// One number of ColorJitter stands for a range around the neutral value.
 void Spread(Form form, std::vector<double>& numbers) {
   if (numbers.size() != 1) return;
   const double by = numbers[0];
@@ -233,7 +233,7 @@ absl::Status SetParameters(const TransformRow& row, absl::string_view arguments,
     }
     if (place >= row.parameters.size() || given[place]) {
       return Refused(transform.text, absl::StrCat(values[i],
-                                                  " is given twice or is no parameter; "
+                                                  " is given twice or is not a parameter; "
                                                   "there are: ",
                                                   NamesOf(row.parameters)));
     }
@@ -258,14 +258,14 @@ absl::StatusOr<Transform> ParseOne(const std::string& text) {
       absl::StripAsciiWhitespace(absl::string_view(text).substr(0, bracket));
   absl::string_view arguments = absl::string_view(text).substr(bracket);
   if (!arguments.empty()) {
-    if (arguments.back() != ')') return Refused(text, "nothing may stand behind its brackets");
+    if (arguments.back() != ')') return Refused(text, "nothing may follow its brackets");
     arguments = arguments.substr(1, arguments.size() - 2);
   }
   const auto& rows = Rows();
   const auto row = std::find_if(rows.begin(), rows.end(),
                                 [&](const TransformRow& one) { return one.name == name; });
   if (row == rows.end()) {
-    return Refused(text, absl::StrCat("there is none of this name; there are: ", NamesOf(rows)));
+    return Refused(text, absl::StrCat("there is none of this name; known are: ", NamesOf(rows)));
   }
   transform.kind = row->kind;
   RETURN_IF_ERROR(SetParameters(*row, arguments, transform));
@@ -283,8 +283,9 @@ absl::StatusOr<TransformList> TransformList::Parse(absl::string_view text) {
     const bool is_tensor = std::exchange(
         list.makes_tensor_, list.makes_tensor_ || transform.kind == TransformKind::kToTensor);
     if (transform.kind == TransformKind::kNormalize) {
-      if (!is_tensor) return Refused(part, "it takes what ToTensor makes, which must be in front");
-      if (std::exchange(is_normalized, true)) return Refused(part, "it may be there once");
+      if (!is_tensor)
+        return Refused(part, "it takes the result of ToTensor, which must be in front");
+      if (std::exchange(is_normalized, true)) return Refused(part, "it may occur once");
     } else if (is_tensor) {
       return Refused(part, "it takes an image, and must be in front of ToTensor");
     }
@@ -314,9 +315,8 @@ absl::StatusOr<std::pair<int, int>> TransformList::ResultSize() const {
     if (it->kind == TransformKind::kResize || it->kind == TransformKind::kRandomIoUCrop) {
       return absl::InvalidArgumentError(absl::StrCat(
           "transform ", it->text,
-          " is the last that decides a size, and images keep sizes of their own behind "
-          "it: images of a batch are all of one size (CenterCrop, or Resize([height, "
-          "width]))"));
+          " is the last that decides a size, and images keep sizes of their own after it: images "
+          "of a batch are all of one size (CenterCrop, or Resize([height, width]))"));
     }
   }
   return absl::InvalidArgumentError(

@@ -1,12 +1,12 @@
-// TransformList: what is done to each image, declared as text.
+// TransformList: the transforms of each image, declared as text.
 //
 //   Resize(256), CenterCrop(224), ToTensor, Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 //   RandomResizedCrop(224, scale=[0.08, 1]), RandomHorizontalFlip(0.5), ColorJitter(brightness=0.4)
 //
 // Transforms are separated by commas, semicolons or line ends; '#' begins a comment. Their
-// names, parameters and defaults are torchvision's, and so is what they do to an image of Pillow's;
-// Letterbox is Ultralytics': the image within the size, grey borders around it. kTransformRows has
-// all of them. ToTensor and Normalize are last.
+// names, parameters and defaults are torchvision's, and so are their results for an image of
+// Pillow's; Letterbox is Ultralytics': the image within the size, grey borders around it.
+// kTransformRows has all of them. ToTensor and Normalize are last.
 #pragma once
 
 #include <cstdint>
@@ -50,18 +50,18 @@ struct Transform {
 
 class TransformList {
  public:
-  // INVALID_ARGUMENT names the transform and parameter, and says what there is.
+  // INVALID_ARGUMENT names the transform and parameter, and lists the known ones.
   static absl::StatusOr<TransformList> Parse(absl::string_view text);
 
   const std::vector<Transform>& transforms() const { return transforms_; }
-  // Whether the result is float32, [channels, height, width]; else uint8, [height, width,
-  // channels].
+  // Returns whether the result is float32, [channels, height, width]; else uint8,
+  // [height, width, channels].
   bool makes_tensor() const { return makes_tensor_; }
   // Returns a list that does `transforms` in the place of its own to an image, which are of the
   // same kinds, and whose results are of this size.
   TransformList With(std::vector<Transform> transforms, int height, int width) const;
-  // The size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes of their
-  // own.
+  // Returns the size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes
+  // of their own.
   absl::StatusOr<std::pair<int, int>> ResultSize() const;
 
  private:

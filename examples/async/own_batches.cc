@@ -28,7 +28,7 @@ class Square : public reprise::WorkItem<Square> {
   std::atomic<bool> dropped{false};
 };
 
-// Decides what goes together: here whatever waits, in its order.
+// Decides which requests go together: here all that wait, in their order.
 class SquareBatch {
  public:
   bool TryAdd(const Square&) { return size_ < kMost && ++size_ > 0; }

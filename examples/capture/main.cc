@@ -44,7 +44,7 @@ absl::Status CaptureOps(reprise::OpStream& stream) {
   return absl::OkStatus();
 }
 
-// An op without a fixed shape fails at its line, and says what to do.
+// An op without a fixed shape fails at its line, and gives advice.
 void RefuseData(reprise::OpStream& stream) {
   const Tensor a = stream.FromVector<float>({4}, {1, 0, 3, 0});
   reprise::CapturedGraph graph;

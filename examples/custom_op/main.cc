@@ -1,6 +1,6 @@
-// Ops of the program's own: registered in C++, and brought by a library with the C interface.
+// Ops of the program's own: registered in C++, and loaded from a library with the C interface.
 //
-//   custom_op [LIBRARY.so]      the library defaults to that of this folder
+//   custom_op [LIBRARY.so]      the library defaults to the one in this folder
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   reprise::OpStream stream((*runtime)->engine());
   const Tensor x = stream.FromVector<float>({4}, {-2, 0.25f, 0.5f, 7});
 
-  // The first one is captured with what stands around it.
+  // The first one is captured with the nodes around it.
   reprise::CapturedGraph graph;
   {
     reprise::Capture capture(stream, graph);

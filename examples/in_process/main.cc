@@ -3,7 +3,8 @@
 //   in_process MODEL.onnx [LENGTH [METRICS.json]]
 //
 // Sends the same request twice. The first one captures the recipe of its bucket, the second one
-// replays it. With a third argument the engine writes what it compiled and replayed to that file.
+// replays it. With a third argument the engine writes a log of its compiles and replays to that
+// file.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Loads the images of a folder as batches, and prints what each batch holds.
+// Loads the images of a folder as batches, and prints the contents of each batch.
 //
 //   loader DIR|LIST [TRANSFORMS [BATCH]]
 #include <cstdio>

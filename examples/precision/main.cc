@@ -1,4 +1,4 @@
-// Precision by op: which products round to bfloat16, and what that does to an answer.
+// Precision by op: which products round to bfloat16, and the effect on an answer.
 //
 //   precision MODEL.onnx "bf16: MatMul; exact: /encoder/layer.11/*" [SIZE]
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// The first output for inputs of ones, at one size.
+// Returns the first output for inputs of ones, at one size.
 absl::StatusOr<std::vector<float>> Answer(reprise::Runtime& runtime, reprise::ModelOptions options,
                                           int64_t size) {
   const auto model = runtime.Load(std::move(options));

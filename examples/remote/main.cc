@@ -3,7 +3,7 @@
 //   remote [HOST:PORT [MODEL [LENGTH]]]
 //
 // Without a model: lists the models and their states. With one: sends one row of ones, LENGTH along
-// every axis that is not fixed, and prints what came back and how it was made.
+// every axis that is not fixed, and prints the answer and how it was made.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -61,7 +61,7 @@ absl::StatusOr<Inputs> MakeInputs(Client& client, const std::string& model, int6
   return inputs;
 }
 
-// Places for all inputs and outputs, one behind another.
+// Places for all inputs and outputs, one after another.
 class Layout {
  public:
   RegionSlice Place(size_t bytes) {

@@ -1,7 +1,7 @@
-// Device: what can run nodes of a specialised graph, and how.
+// Device: runs nodes of a specialised graph.
 //
 // The compiler asks for the options of a node, takes one, lets the device prepare the parameters
-// it wants, and after planning memory binds the node to its places.
+// it needs, and after planning memory binds the node to its places.
 //
 //   1. Each node:   options = device.Options(graph, node)      // [] -> the reference kernel
 //                   choose one; replace parameters by its prepare steps
@@ -49,7 +49,7 @@ struct KernelOption {
   // for all nodes with the same answer; empty: the first option is taken.
   std::string question;
   // The order in which it adds: options of one node with the same one give the same bits, and so do
-  // those of nodes that differ in their number of rows alone. Empty: its name.
+  // options of nodes that differ in their number of rows alone. Empty: its name.
   std::string order;
 
   const std::string& Order() const { return order.empty() ? kernel : order; }
@@ -75,18 +75,18 @@ class Device {
   virtual std::string fingerprint() const = 0;
 
   // The same device for models whose rows keep their bits at any number of rows, timed or not: a
-  // node's options have one order of sums, which does not hang on its number of rows. It is part of
-  // this, and prepares parameters as this does.
+  // node's options have one order of sums, which does not depend on its number of rows. It is part
+  // of this, and prepares parameters as this does.
   virtual const Device& one_order() const { return *this; }
 
   // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The
-  // first option wants a parameter in a form that other nodes share; a form that only a later
-  // option wants would be held in addition.
+  // first option takes a parameter in a form that other nodes share; a form that only a later
+  // option takes would be held in addition.
   virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
 
-  // The kernel of `option` for this node. `graph` still has the node's original operands; the
-  // operands at run time are: inputs in order (prepared where the option says so), outputs in
-  // order, then the workspace if the option wants one.
+  // Returns the kernel of `option` for this node. `graph` still has the node's original
+  // operands; the operands at run time are: inputs in order (prepared where the option says
+  // so), outputs in order, then the workspace if the option needs one.
   virtual absl::StatusOr<BoundKernel> Bind(const Graph& graph, NodeId node,
                                            const KernelOption& option) const = 0;
 

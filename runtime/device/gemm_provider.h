@@ -1,4 +1,4 @@
-// Who multiplies matrices on the cpu device: the values of --gemm-provider.
+// The libraries that multiply matrices on the cpu device: the values of --gemm-provider.
 #pragma once
 
 #include <cstdint>

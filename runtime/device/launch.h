@@ -5,10 +5,10 @@
 //
 //   arena      base + offset; written and read by the launches of one replay
 //   input      table[slot] + offset; read only. An input of floats may begin at any multiple of its
-//              element's size, and nobody reads what lies around it: it may be the client's bytes
-//   output     table[slot] + offset; what the scatter reads afterwards. One of floats may begin at
-//              any multiple of its element's size too, and nobody touches what lies around it: it
-//              may be the client's answer
+//              element's size, and the bytes around it are not read: it may be the client's bytes
+//   output     table[slot] + offset; read by the scatter afterwards. One of floats may begin at
+//              any multiple of its element's size too, and the bytes around it are not touched:
+//              it may be the client's answer
 //   constant   base + offset; the recipe's own constants, read only
 //   parameter  table[offset]; one address for each parameter expression of the recipe, because
 //              results of the prepare program are shared by content between recipes, each in a
@@ -67,7 +67,7 @@ struct Frame {
   const void* const* parameters = nullptr;
   ReplayErrors* errors = nullptr;  // never null in a replay
   // The number of the recipe's rows along the batch axis that carry requests; kernels that were
-  // bound with `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's
+  // bound with `takes_live_rows` skip the others, whose results are not read. At most the recipe's
   // batch; 0: all.
   int64_t live_rows = 0;
   // The same for values that have a row for each segment of packed requests, when the recipe has
@@ -78,7 +78,7 @@ struct Frame {
 
 struct LaunchArgs {
   void* const* operands;  // resolved addresses, inputs first, then outputs, then the workspace
-  const void* params;     // what Bind made, a kernel's own type
+  const void* params;     // the result of Bind, a kernel's own type
   const Frame* frame;
   int launch;  // index in the recipe, for error reports
   int part;    // this call's share of the work
@@ -98,9 +98,9 @@ struct LaunchWork {
   double erfs = 0;
   double bytes = 0;         // operands that are read or written
   double weight_bytes = 0;  // the share of weights, which rarely lie in a core's cache
-  double branches = 0;      // steps that depend on what was read just before, as down a tree
+  double branches = 0;      // steps that depend on the value read just before, as down a tree
 
-  // All of it in flops: other work counts as the flops for which a core has time meanwhile.
+  // Returns all of it in flops: other work counts as the flops for which a core has time meanwhile.
   double in_flops() const { return flops + 16 * (exps + erfs) + bytes + 64 * branches; }
 };
 
@@ -119,7 +119,7 @@ struct Launch {
   LaunchWork work;
 };
 
-// All of `launch`, on this thread. `args` but for its phase.
+// Runs all of `launch`, on this thread. `args` except for its phase.
 inline void RunWhole(const Launch& launch, LaunchArgs args) {
   for (args.phase = 0; args.phase < launch.phases; ++args.phase) launch.run(args);
 }
@@ -127,7 +127,7 @@ inline void RunWhole(const Launch& launch, LaunchArgs args) {
 // The most operands a launch may have, workspace included.
 inline constexpr size_t kMaxOperands = 64;
 
-// The address of `operand` in `frame`; nullptr for kNone.
+// Returns the address of `operand` in `frame`; nullptr for kNone.
 inline void* Resolve(const Operand& operand, const Frame& frame) {
   switch (operand.space) {
     case Space::kArena:

@@ -40,8 +40,8 @@ void RunReference(const LaunchArgs& args) {
   const absl::Status status =
       params.kernel({.node = params.node, .inputs = inputs, .outputs = outputs, .errors = errors});
   if (status.ok()) return;
-  // Shape rules refuse at capture what a kernel cannot do, and `errors` takes most data errors. Any
-  // other error belongs to the requests whose data caused it, just like those.
+  // Shape rules refuse at capture any call that a kernel cannot run, and `errors` takes most data
+  // errors. Any other error belongs to the requests whose data caused it, just like those.
   for (const MutableTensorView& output : outputs) {
     if (output.data != nullptr) std::memset(output.data, 0, output.bytes());
   }

@@ -85,7 +85,7 @@ void CarriedBatch::Fill(const Recipe& recipe, std::byte* base) const {
     std::byte* const to = base + slot.offset;
     std::memset(to, 0, slot.bytes);
     if (slot.name == kSegmentsInput) {
-      // One bound after each token: the scores of all of them are wanted.
+      // One bound after each token: the scores of all of them are needed.
       auto* bounds = reinterpret_cast<int32_t*>(to);
       const auto last = static_cast<int32_t>(step_.size());
       for (size_t i = 0; i < slot.bytes / sizeof(int32_t); ++i) {

@@ -1,4 +1,4 @@
-// CarriedBatch: requests whose clients carry the cache, step by step, and their answers.
+// CarriedBatch: requests with a client-managed KV cache, step by step, and their answers.
 //
 // Ownership: borrows the requests. Threads: one at a time.
 #pragma once
@@ -25,7 +25,7 @@ class CarriedBatch {
     const std::vector<int>& presents;  // the cache of each output: see FindPresents
     const std::vector<DecoderCache>& sizes;
     int64_t vocabulary = 0;
-    DType dtype = DType::kFloat32;         // that of caches: float32 or float16
+    DType dtype = DType::kFloat32;         // the caches' dtype: float32 or float16
     DType logits_dtype = DType::kFloat32;  // the same of scores
   };
   // Makes room for all answers.

@@ -45,7 +45,7 @@ bool AllAre(const void* data, int64_t count, const auto& expected) {
   return true;
 }
 
-// Whether `expected(value, place)` holds for each of the whole numbers of an input.
+// Returns whether `expected(value, place)` holds for each of the whole numbers of an input.
 bool AllAre(DType dtype, const InputTensor& input, const auto& expected) {
   const int64_t count = NumElements(input.shape);
   if (dtype == DType::kBool) return AllAre<uint8_t>(input.data, count, expected);

@@ -1,10 +1,11 @@
-// CarriedSteps: requests whose clients carry the cache, on the recipes of the steps.
+// CarriedSteps: requests with a client-managed KV cache, on the recipes of the steps.
 //
-// A request with past keys and values is rows of a step as any sequence of the server is: its
-// tables say that its cache lies in the request. A launch writes the past and the new rows once, to
-// the outputs of the answer, and attention reads them there in the order of sums of pages. So the
-// length of the past is in no key and captures nothing, and the scores are those of a sequence that
-// the server holds. All requests of a batch are computed together, a few tokens at a time.
+// A request with past keys and values becomes rows of a step like any sequence of the server: its
+// tables point to the cache in the request. A launch writes the past and the new rows once, to the
+// outputs of the answer, and attention reads them there in the order of sums of pages. So the
+// length of the past is in no key and captures nothing, and the scores equal the scores of a
+// sequence that the server holds. All requests of a batch are computed together, a few tokens at a
+// time.
 //
 // Ownership: borrows the recipes; shares the model. Threads: constant; a stream is one caller's.
 #pragma once
@@ -43,17 +44,17 @@ class CarriedSteps {
   // cache of each output (see FindPresents).
   static absl::StatusOr<std::vector<int>> CheckModel(const Model& model, const Graph& symbolic,
                                                      const Decoder& decoder);
-  // Errors: those of CheckModel.
+  // Errors as of CheckModel.
   static absl::StatusOr<std::unique_ptr<CarriedSteps>> Make(
       std::shared_ptr<const Model> model, const Graph& symbolic, const Decoder& decoder,
       const Limits& limits, const StepRecipes& recipes, const Clock& clock);
 
-  // OK where the request is computed here. Otherwise why not: masks with holes, places that do not
-  // follow the past, a cache that is not read, what the model refuses in any case.
+  // OK where the request is computed here. Otherwise why not: masks with holes, positions that do
+  // not follow the past, a cache that is not read, anything that the model refuses in any case.
   absl::Status Takes(const Request& request) const;
   // New tokens of a request that it takes.
   int64_t TokensOf(const Request& request) const;
-  // The most tokens of one replay: the scores of all of them are wanted.
+  // Returns the most tokens of one replay: the scores of all of them are needed.
   int64_t most_tokens() const { return most_tokens_; }
 
   // One response a request, in order; all of them are taken. `stop`: as Engine::Run says.
@@ -77,7 +78,7 @@ class CarriedSteps {
   Sizes SizesOf(const Request& request) const;
   absl::Status CheckShapes(const Request& request, const Sizes& sizes) const;
   absl::Status CheckNumbers(const Request& request, const Sizes& sizes) const;
-  // The bytes of an answer: scores of each token, and caches with the new rows.
+  // Returns the bytes of an answer: scores of each token, and caches with the new rows.
   int64_t AnswerBytes(const Sizes& sizes) const;
 
   const std::shared_ptr<const Model> model_;

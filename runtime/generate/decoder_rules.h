@@ -1,4 +1,4 @@
-// DecoderRules: what stands beside a model's files about how its answers begin and end.
+// DecoderRules: how a decoder's answers begin and end, from the files next to the model.
 #pragma once
 
 #include <algorithm>

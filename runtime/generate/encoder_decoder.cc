@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kEncoder = "encoder_model", kEnding = ".onnx";
 
-// A flag that says whether caches are read becomes false, and branches that hang on it are chosen.
+// Sets a flag that says whether caches are read to false, and chooses the branches that depend on
+// it.
 void ReadNoCaches(Graph& graph) {
   const std::vector<ValueId> inputs = graph.inputs();
   for (const ValueId id : inputs) {
@@ -70,7 +71,7 @@ absl::Status KeepCrossCaches(ImportedModel& model) {
   return absl::OkStatus();
 }
 
-// The options that both have of the encoder.
+// Returns the options that both have of the encoder.
 ModelOptions OptionsOf(const ModelOptions& encoder, absl::string_view part, std::string path) {
   return {.id = {.name = absl::StrCat(encoder.id.name, ":", part), .version = encoder.id.version},
           .path = std::move(path),

@@ -6,7 +6,7 @@
 //   decoder_model.onnx             the first step, which also makes the caches of the encoder's
 //   result
 //
-// A suffix before .onnx ("_quantized") is that of all of them.
+// A suffix before .onnx ("_quantized") is common to all of them.
 #pragma once
 
 #include <filesystem>
@@ -24,11 +24,12 @@ struct EncoderDecoderFiles {
   std::string cross;    // makes the caches of the encoder's result
 };
 
-// The files beside `encoder`; nullopt where that is no such file, or where others are missing.
+// Returns the files next to `encoder`; nullopt where that is no such file, or where others are
+// missing.
 std::optional<EncoderDecoderFiles> FindEncoderDecoder(const std::filesystem::path& encoder);
 
-// The decoder's file, and the part of it, or of the file beside it, that makes the keys and values
-// of the encoder's result: a model of one input. Named "<name>:decoder" and "<name>:cross".
+// Loads the decoder's file, and the part of it, or of the file next to it, that makes the keys and
+// values of the encoder's result: a model of one input. Named "<name>:decoder" and "<name>:cross".
 absl::StatusOr<std::shared_ptr<Model>> LoadDecoder(Engine& engine, const EncoderDecoderFiles& files,
                                                    const ModelOptions& encoder);
 absl::StatusOr<std::shared_ptr<Model>> LoadCrossModel(Engine& engine,

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<GeneratedAnswer>> Generate(Generator& generator,
   };
   RETURN_IF_ERROR(generator.Submit(std::move(request)).status());
   while (!done) {
-    // Others may wait for their clients; what this request needs is always there.
+    // Other sequences may wait for their clients; this request always has all that it needs.
     if (!generator.Step() && !done) generator.Wait(1'000'000);
   }
   RETURN_IF_ERROR(status);

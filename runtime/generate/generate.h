@@ -17,8 +17,8 @@ struct GeneratedAnswer {
 };
 
 // Steps `generator`, on this thread and as its only stepper, until the request is answered; others
-// that were submitted go on meanwhile. One answer for each of the request's n. Errors: what Submit
-// says, and what ended an answer.
+// that were submitted go on meanwhile. One answer for each of the request's n. Errors: those of
+// Submit, and the status that ended an answer.
 absl::StatusOr<std::vector<GeneratedAnswer>> Generate(Generator& generator,
                                                       GenerationRequest request);
 

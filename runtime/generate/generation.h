@@ -29,7 +29,7 @@ absl::string_view EndingName(Ending finish);  // "stop", "length", "error"; "" w
 // Why the first token did not come at once.
 struct GenerationWait {
   int64_t ns = 0;              // the time before its prompt began to be computed
-  int64_t prompts_before = 0;  // whose computing had not ended when it came
+  int64_t prompts_before = 0;  // whose computation had not ended when it came
   int64_t tokens_before = 0;   // their tokens that were not computed then
 
   // "80.1 ms: 3 prompts of 2000 tokens before it"; empty: it began at once.
@@ -52,23 +52,23 @@ struct GenerationRequest {
   // The prompt; where there is an encoder, this is its own.
   std::vector<int64_t> ids;
   // With an encoder alone: a prompt that is no ids, float32 [1, ...], and the ids in front of the
-  // first new token; empty: those of the model.
+  // first new token; empty: the model's.
   std::string numbers;
   std::vector<int64_t> numbers_shape;
   std::vector<int64_t> decoder_ids;
-  // Those are the whole beginning: what the model's files force after them is not.
+  // They are the whole beginning: tokens that the model's files force after them are not forced.
   bool begins_whole = false;
-  // The tokens of the prompt are told with their log-probabilities, as those of the answer. None of
-  // it is taken from the pages of others then.
+  // Also returns the log-probabilities of the prompt's tokens, as for tokens of the answer. Then no
+  // page of the prompt is shared from other sequences.
   bool scores_prompt = false;
   SamplingOptions sampling;
   BeamOptions beams;        // several: answers are searched for, and told when all have ended
   uint64_t priority = 0;    // lower is served first; 0: the default, in the middle
   int64_t deadline_ns = 0;  // 0: none
   PageOwner owner;          // prefixes are shared among requests of one owner alone
-  std::string key;          // whose request it is: each key has its share of the generator
+  std::string key;          // the key of the request: each key has its share of the generator
   double weight = 1;        // the weight of that share, above 0
-  // Makes what says which tokens may follow in one answer; null: all may.
+  // Makes the constraint on the tokens that may follow in one answer; null: all may.
   std::function<std::unique_ptr<TokenConstraint>()> constrain;
   // Whether an answer ends with the token that was drawn, which is no stop id: called on the thread
   // that steps, before the token is told. Null: it does not. Beams are not asked.
@@ -82,7 +82,7 @@ struct GenerationRequest {
 // The asker holds it. Threads: any.
 class Generation {
  public:
-  // Its pages are free at the next step; one more event tells of CANCELLED.
+  // Its pages are free at the next step; one more event reports CANCELLED.
   void Cancel() { cancelled_ = true; }
   bool cancelled() const { return cancelled_; }
   // Events that were told, less those that the client has taken: with too many the sequence waits.

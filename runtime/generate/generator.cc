@@ -64,10 +64,10 @@ absl::Status Generator::Init() {
                                   .cache_dtype = options_.cache_dtype,
                                   .threads = cores == nullptr ? 1 : cores->cores()}));
   if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
-    return absl::UnimplementedError(form.cross_page_bytes > 0
-                                        ? "its caches hold what an encoder computes, and there is "
-                                          "no encoder_model.onnx beside it"
-                                        : "no cache holds what the encoder beside it computes");
+    return absl::UnimplementedError(
+        form.cross_page_bytes > 0
+            ? "its caches hold an encoder's result, and there is no encoder_model.onnx next to it"
+            : "no cache holds the result of the encoder next to it");
   }
   cross_context_ = form.cross_context;
   ids_input_ = form.decoder.ids;
@@ -89,7 +89,7 @@ absl::Status Generator::Init() {
                    Stream::Create({.cores = engine_.options().cores,
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
-  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts precede its answers.
   RETURN_IF_ERROR(SettleRules());
   if (form.cross_page_bytes > 0) {
     ASSIGN_OR_RETURN(encoder_,
@@ -97,7 +97,7 @@ absl::Status Generator::Init() {
                                            options_.max_arena_bytes));
     if (options_.rules.start.empty()) {
       return absl::UnimplementedError(
-          "no file beside it says decoder_start_token_id, which its answers begin with");
+          "no file next to it has decoder_start_token_id, which its answers begin with");
     }
   }
   ASSIGN_OR_RETURN(StepRecipes recipes,
@@ -130,7 +130,7 @@ absl::Status Generator::SettleRules() {
   if (rules.forced_last.has_value()) forced.push_back(*rules.forced_last);
   for (const int64_t id : forced) {
     if (id >= 0 && id < ids) continue;
-    return absl::UnimplementedError(absl::StrCat("a file beside it forces id ", id,
+    return absl::UnimplementedError(absl::StrCat("a file next to it forces id ", id,
                                                  ", which is out of range [0, ", ids - 1, "]"));
   }
   return absl::OkStatus();
@@ -142,7 +142,7 @@ std::string Generator::Describe() const {
                                   : absl::StrCat("do not run on them: ", carried_refusal_);
   return FormatText(
       "%d caches in pages of %d positions (%.1f KiB each, %d at most), a context of %d, %d recipes "
-      "of 1 to %d new tokens; requests that carry their cache %s",
+      "of 1 to %d new tokens; requests with a client-managed KV cache %s",
       static_cast<int>(caches_), static_cast<int>(pages_->options().positions),
       static_cast<double>(pages_->options().page_bytes) / 1024,
       static_cast<int>(pages_->options().max_pages), static_cast<int>(context_),
@@ -277,7 +277,7 @@ Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequ
   sequence->request = request;
   sequence->answer = answer;
   sequence->tokens = request->asked.ids;
-  // The answers share what the request says.
+  // The answers share the options of the request.
   sequence->sampler.emplace(
       std::shared_ptr<const SamplingOptions>(request, &request->asked.sampling),
       static_cast<uint64_t>(answer));

@@ -1,13 +1,13 @@
 // Generator: makes tokens with a decoder whose cache the server owns.
 //
-// Sequences live in pages. A step is one replay over what there is to compute: one token of each
-// sequence that goes on, and chunks of prompts. Requests join at any step and leave at any token.
-// When pages run out the youngest sequence is set back: its pages are taken, and it is computed
-// again later, to the same bits.
+// Sequences live in pages. A step is one replay over one token of each sequence that goes on, and
+// chunks of prompts. Requests join at any step and leave at any token. When pages run out the
+// youngest sequence is preempted: its pages are taken, and it is computed again later, to the
+// same bits.
 //
-// Each key has its share of places, pages and prompts, by its weight: one that has less than others
-// while it waits is given way to. Clients that do not take their events give way, too, and go on
-// once they do. Whoever gives way keeps its pages until others lack them.
+// Each key has its share of places, pages and prompts, by its weight: a key that has less than its
+// share takes places from others while it waits. A client that does not read its events loses its
+// places too, until it reads on. Sequences without a place keep their pages until others lack them.
 //
 //   ASSIGN_OR_RETURN(auto generator, Generator::Create(engine, model, options));
 //   ASSIGN_OR_RETURN(auto handle, generator->Submit(std::move(request)));
@@ -45,7 +45,7 @@
 
 namespace reprise {
 
-// Told of what happens; called on the thread that steps.
+// Callbacks for events; called on the thread that steps.
 struct GeneratorEvents {
   std::function<void(int64_t ns)> on_first_token = [](int64_t) {};  // time since the request came
   std::function<void(int64_t ns)> on_token = [](int64_t) {};        // time since the one before
@@ -54,14 +54,14 @@ struct GeneratorEvents {
 struct GeneratorOptions {
   int64_t page_bytes = int64_t{1} << 30;                    // all pages together take this at most
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;  // keys and values in pages have it
-  int64_t context = 0;                // positions of a sequence; 0: what the model has
+  int64_t context = 0;                // positions of a sequence; 0: as many as the model has
   int64_t step_tokens = 512;          // the most that a step computes
   int64_t max_running = 64;           // sequences that are computed side by side
   int64_t max_waiting = 1024;         // requests of a key beyond these are refused
-  int64_t max_stall_ns = 20'000'000;  // what prompts may add to the time between tokens
+  int64_t max_stall_ns = 20'000'000;  // the most time that prompts may add between two tokens
   int64_t max_unread = 64;            // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
-  // The models beside a decoder whose prompts go to an encoder; none: it takes them itself.
+  // The other models of a decoder whose prompts go to an encoder; none: it takes them itself.
   EncoderModels encoder;
   DecoderRules rules;
   bool speculate = true;  // several tokens of a sequence in a step, where that pays
@@ -84,7 +84,7 @@ inline constexpr int64_t kLeastPromptTokens = 16;
 
 class Generator {
  public:
-  // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged.
+  // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming the part that cannot be paged.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Engine& engine,
                                                            std::shared_ptr<const Model> model,
                                                            GeneratorOptions options);
@@ -97,9 +97,9 @@ class Generator {
   bool Step();
   // Waits until there is something to do, for at most `ns`.
   void Wait(int64_t ns);
-  // Somebody's state has changed: Wait ends.
+  // The state of a sequence has changed: Wait ends.
   void Wake();
-  // No more requests: those that there are end with `status`, at once.
+  // Takes no more requests: existing ones end with `status`, at once.
   void Close(const absl::Status& status);
 
   GeneratorStats Stats() const;
@@ -114,11 +114,11 @@ class Generator {
   bool takes_ids() const { return encoder_ == nullptr || encoder_->takes_ids(); }
   bool has_encoder() const { return encoder_ != nullptr; }
   const StepRecipes& recipes() const { return runner_->recipes(); }
-  // Computes requests whose clients carry the cache; null: they are served as by any model, and
-  // `carried_refusal` says why.
+  // Computes requests with a client-managed KV cache; null: they are served as by any model,
+  // and `carried_refusal` says why.
   const CarriedSteps* carried() const { return carried_.get(); }
   const std::string& carried_refusal() const { return carried_refusal_; }
-  // The paged form of the model in words for the log.
+  // Returns the paged form of the model in words for the log.
   std::string Describe() const;
 
  private:
@@ -137,7 +137,7 @@ class Generator {
   absl::Status CheckOpen(const KeyShare& share) const REQUIRES(mutex_);
   std::shared_ptr<KeyShare> ShareOf(const GenerationRequest& request) REQUIRES(mutex_);
   SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;
-  // Takes what was submitted, ends what was cancelled or is late.
+  // Takes submitted requests, ends cancelled and late ones.
   void TakeRequests();
   void Admit();
   bool Begin(Sequence& sequence);
@@ -145,7 +145,7 @@ class Generator {
   void Age(int64_t now_ns);
   // Returns whether its client has not taken its events.
   bool IsStalled(const Sequence& sequence) const;
-  // Takes the places of sequences that stall, and queues those whose clients read again.
+  // Takes the places of sequences that stall, and requeues those whose clients read again.
   void MoveStalled();
   // Queues it again, before others that came at the same time.
   void PutBack(SequencePtr sequence);
@@ -153,17 +153,17 @@ class Generator {
   void CountShares();
   // Returns whether `a` gets a place before `b`: its key has less, or it is sooner within a key.
   static bool IsNext(const Sequence& a, const Sequence& b);
-  // Makes a place for one more of a key that has less than another: the last one of that waits
-  // again. False: nobody has more than it would have then.
+  // Frees a place for a key that has less than another: the last sequence of that key waits
+  // again. False: no key has more than this one would have then.
   bool MakeWay(const KeyShare& wanting);
-  // Drops the pages of one that has none to compute: it stalls, or waits. False: nobody holds any.
+  // Drops the pages of a stalled or waiting sequence. False: none of these holds any.
   bool Reclaim(const Sequence& wanting);
   // Returns a page, if need be of those; kNoPage where all are held by sequences that run.
   PageId TakePage(const Sequence& wanting);
-  // The pages of what the encoder makes of the prompt are there, and held; false where the sequence
-  // has ended, or waits for them.
+  // Ensures that the pages of the encoder's result for the prompt are there, and held; false where
+  // the sequence has ended, or waits for them.
   bool Encode(Sequence& sequence);
-  // Pages that its request lacks for what the encoder makes.
+  // Returns the pages that its request lacks for the encoder's result.
   int64_t CrossPagesMissing(const Sequence& sequence) const;
   // Pages that it does not hold yet: for its next token, and if it goes on to its last one.
   int64_t PagesToGoOn(const Sequence& sequence) const;
@@ -181,23 +181,23 @@ class Generator {
   // Returns the last one of the key that has the most.
   Sequence* Youngest() const;
   void SetBack(Sequence& sequence);
-  // One that was set back joins those that wait, or ends where that was too often.
+  // Requeues a preempted sequence, or fails it after too many preemptions.
   void WaitAgain(Sequence& sequence);
   bool EndIfTakenTooOften(Sequence& sequence);
-  // How many of `wanted` drafted tokens there is room for; sets nobody back.
+  // Returns how many of `wanted` drafted tokens there is room for; preempts no sequence.
   int64_t RoomForDraft(Sequence& sequence, int64_t wanted);
   // `scores`: a row of the vocabulary for each pick.
   void FinishStep(const PlannedStep& step, absl::Span<float> scores);
-  // Adds what the scores of a step say about the tokens of a prompt.
+  // Adds the log-probabilities of a prompt's tokens from the scores of a step.
   void ScorePrompt(Sequence& sequence, absl::Span<const float> scores);
   // Draws from row after row for as long as the draft was right.
   void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.
   void Draw(Sequence& sequence, absl::Span<float> scores);
-  // The id that must be drawn next, and those that must not.
+  // Returns the id that must be drawn next, and those that must not.
   std::optional<int64_t> ForcedNext(const Sequence& sequence) const;
   std::vector<int64_t> NeverNext(const Sequence& sequence) const;
-  // Takes the scores of one beam of a search; when those of all are there the next beams take over.
+  // Takes the scores of one beam of a search; once all beams have theirs the next beams take over.
   void Offer(Sequence& sequence, absl::Span<const float> scores);
   void NextBeams(SequenceRequest& request, const std::vector<BeamSearch::Child>& children);
   SequencePtr CopyOfBeam(const Sequence& parent);
@@ -232,7 +232,7 @@ class Generator {
   std::vector<SequencePtr> running_;  // sorted by rank, then by arrival
   std::deque<SequencePtr> waiting_;
   std::deque<SequencePtr> stalled_;                 // sorted by when they did
-  std::vector<Sequence*> dropped_;                  // set back while a step is planned
+  std::vector<Sequence*> dropped_;                  // preempted while a step is planned
   double prompt_token_ns_ = 0;                      // as measured
   bool encoded_ = false;                            // a prompt, for the next step
   SharedUse use_of_steps_;                          // the tokens of keys
@@ -248,7 +248,7 @@ class Generator {
   bool closed_ GUARDED_BY(mutex_) = false;
   bool woken_ GUARDED_BY(mutex_) = false;
   GeneratorStats stats_ GUARDED_BY(mutex_);
-  // Prompts that are not computed yet: those of the last step, and the tokens of later ones too.
+  // Prompts that are not computed yet: after the last step, and the tokens of later ones too.
   int64_t prompts_left_ GUARDED_BY(mutex_) = 0;
   int64_t prompt_tokens_left_ GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<KeyShare>> shares_ GUARDED_BY(mutex_);  // keyed by key

@@ -1,4 +1,5 @@
-// The part of Generator that decides who is computed: requests come, get pages, and are set back.
+// The part of Generator that decides which sequences are computed: requests come, get pages, and
+// are preempted.
 #include <algorithm>
 #include <utility>
 
@@ -82,7 +83,7 @@ int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
 }
 
 bool Generator::Begin(Sequence& sequence) {
-  // One that has given way keeps its pages where nobody lacked them.
+  // A sequence that has lost its place keeps its pages where no other lacked them.
   const bool anew = sequence.pages.empty();
   // One that was computed in vain before waits until there is room for all that it and the others
   // may take.
@@ -99,13 +100,13 @@ bool Generator::Begin(Sequence& sequence) {
     }
     return true;
   };
-  // A sequence takes at least the page of its last token, whatever is found of its prompt, and
-  // what was looked up stands until pages are registered or forgotten.
+  // A sequence takes at least the page of its last token, whichever pages of its prompt are
+  // found, and the result of a lookup stands until pages are registered or forgotten.
   const int64_t least = sequence.looked_up == pages_->changes() ? sequence.lacked : int64_t{1};
   if (anew && !running_.empty() && !has_room(least)) return false;
   const int64_t before = pages_->available();
   if (anew && !sequence.scores_prompt()) FindPrefix(sequence, *pages_);
-  // Pages that nobody held are found, and taken from what is available.
+  // Found pages without a holder are taken from the available ones.
   const int64_t found = before - pages_->available();
   sequence.lacked = pages_for(sequence) + found;
   sequence.looked_up = pages_->changes();

@@ -73,7 +73,7 @@ void Generator::NextBeams(SequenceRequest& request,
                           const std::vector<BeamSearch::Child>& children) {
   std::vector<Sequence*>& beams = request.group->beams;
   const std::vector<Sequence*> before = std::exchange(beams, {});
-  // Beams that nobody goes on from give their pages first.
+  // Beams without successors give up their pages first.
   std::vector<int64_t> left(before.size());
   for (const BeamSearch::Child& child : children) ++left[static_cast<size_t>(child.parent)];
   for (size_t i = 0; i < before.size(); ++i) {
@@ -113,7 +113,7 @@ Generator::SequencePtr Generator::CopyOfBeam(const Sequence& parent) {
 
 void Generator::AddBeam(SequencePtr beam, bool runs) {
   if (!runs) return PutBack(std::move(beam));
-  // After those of its request, which came before it.
+  // Inserted after the others of its request, which came before it.
   const auto place = std::find_if(running_.rbegin(), running_.rend(), [&](const SequencePtr& one) {
     return one->request == beam->request;
   });
@@ -139,7 +139,7 @@ void Generator::EndBeams(const std::shared_ptr<SequenceRequest>& ended,
       request->group->search.Best(request->asked.sampling.n);
   if (answers.empty()) {
     return tell({.finish = Ending::kError,
-                 .status = absl::DataLossError("no token is left to go on with in any beam"),
+                 .status = absl::DataLossError("no token may follow in any beam"),
                  .last = true});
   }
   for (size_t i = 0; i < answers.size(); ++i) {

@@ -58,7 +58,7 @@ void Generator::ScorePrompt(Sequence& sequence, absl::Span<const float> scores) 
   const auto width = static_cast<size_t>(vocabulary_);
   const auto rows = static_cast<int64_t>(scores.size() / width);
   for (int64_t row = 0; row < rows; ++row) {
-    // The scores after a token are those of the next one. Some were told before pages were taken.
+    // The scores of row n are about token n + 1. Some were told before pages were taken.
     const int64_t place = sequence.computed + row + 1;
     if (place >= sequence.prompt() || place != request.scored) continue;
     request.prompt_scores.push_back(
@@ -76,7 +76,7 @@ void Generator::CheckDraft(Sequence& sequence, absl::Span<float> scores) {
     ++sequence.computed;
     RegisterPages(sequence, *pages_);
     Draw(sequence, scores.subspan(row * width, width));
-    // Keys and values behind the last right token are overwritten later, and read by nobody before.
+    // Keys and values after the last right token are overwritten later, and not read before.
     if (row == draft.size() || sequence.request == nullptr) break;
     if (sequence.tokens.back() != draft[row]) break;
     ++right;
@@ -171,7 +171,7 @@ void Generator::End(Sequence& sequence, Ending finish, const absl::Status& statu
     return EndBeams(std::shared_ptr<SequenceRequest>(sequence.request), status);
   }
   DropPages(sequence, *pages_);
-  // An error before the other answers have begun is that of all of them.
+  // An error before the other answers have begun ends all of them.
   const bool last = --sequence.request->open_answers <= 0;
   Tell(sequence, {.tokens = std::move(tokens), .finish = finish, .status = status, .last = last});
   sequence.request = nullptr;

@@ -1,5 +1,5 @@
-// The part of Generator that gives places: who runs, who gives way to others, and whose pages are
-// kept meanwhile.
+// The part of Generator that gives places: which sequences run, which give way to others, and
+// which keep their pages meanwhile.
 #include <algorithm>
 #include <utility>
 
@@ -35,9 +35,9 @@ bool Generator::IsStalled(const Sequence& sequence) const {
 bool Generator::EndIfTakenTooOften(Sequence& sequence) {
   if (sequence.set_back <= kMostSetBacks) return false;
   End(sequence, Ending::kError,
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the pages of the sequence were taken ", sequence.set_back,
-          " times: ", pages_->options().max_pages, " pages are too few for what runs")));
+      absl::ResourceExhaustedError(absl::StrCat("the sequence was preempted ", sequence.set_back,
+                                                " times: ", pages_->options().max_pages,
+                                                " pages are too few for the running sequences")));
   return true;
 }
 
@@ -63,9 +63,9 @@ void Generator::MoveStalled() {
     const auto left = static_cast<int64_t>(stalled_.end() - it);
     if (left <= options_.max_waiting) break;
     End(**it, Ending::kError,
-        absl::ResourceExhaustedError(absl::StrCat("the client takes no events, as those of ",
-                                                  left - 1, " others, and ", options_.max_waiting,
-                                                  " may")));
+        absl::ResourceExhaustedError(
+            absl::StrCat("the client does not read its events, and neither do ", left - 1,
+                         " others; at most ", options_.max_waiting, " may do so")));
   }
 }
 
@@ -165,7 +165,7 @@ bool Generator::Reclaim(const Sequence& wanting) {
     return one.get() != &wanting && one->request != nullptr &&
            (!one->pages.empty() || one->holds_cross);
   };
-  // Whoever has stalled for longest, then whoever waits and comes last.
+  // The sequence that has stalled for longest, then the one that waits and comes last.
   Sequence* from = nullptr;
   if (const auto found = absl::c_find_if(stalled_, holds); found != stalled_.end()) {
     from = found->get();

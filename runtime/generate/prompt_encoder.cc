@@ -113,7 +113,7 @@ absl::Status PromptEncoder::FindInputs() {
     if (inputs[i].optional || absl::StrContains(inputs[i].name, "mask")) continue;
     if (found) {
       return absl::UnimplementedError(absl::StrCat("input '", inputs[i].name,
-                                                   "' of the encoder has no known part beside '",
+                                                   "' of the encoder has no known role besides '",
                                                    inputs[main_].name, "'"));
     }
     main_ = i;
@@ -135,7 +135,7 @@ absl::Status PromptEncoder::FindOutputs(const PagedForm& form) {
   }
   if (cross_->inputs().size() != 1 || cross_->inputs()[0].dtype != states[encoder_.output].dtype) {
     return absl::UnimplementedError(
-        absl::StrCat("the caches of the encoder's result are made of other than '",
+        absl::StrCat("the caches of the encoder's result are not made of '",
                      states[encoder_.output].name, "' alone"));
   }
   const std::vector<ModelIo>& outputs = cross_->outputs();

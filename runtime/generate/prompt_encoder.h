@@ -1,5 +1,5 @@
-// PromptEncoder: what the encoder of an encoder-decoder makes of a prompt, as pages for its
-// decoder.
+// PromptEncoder: the encoder's result for a prompt, as pages for the decoder of an
+// encoder-decoder.
 //
 // Two models run one after the other, once for a request: the encoder, and the part of the decoder
 // that makes keys and values of the encoder's result. Both are models like any other: their lengths
@@ -26,10 +26,10 @@ namespace reprise {
 struct EncoderPrompt {
   std::vector<int64_t> ids;
   std::string numbers;  // float32, row-major
-  Shape shape;          // that of `numbers`
+  Shape shape;          // the shape of `numbers`
 };
 
-// The models beside the decoder.
+// The other models of a decoder with an encoder.
 struct EncoderModels {
   std::shared_ptr<const Model> encoder;
   std::shared_ptr<const Model> cross;  // see LoadCrossModel
@@ -47,13 +47,13 @@ class PromptEncoder {
   absl::Status Check(const EncoderPrompt& prompt) const;
   // How many places the result of `prompt` will have, where that is known before it is computed.
   std::optional<int64_t> LengthOf(const EncoderPrompt& prompt) const;
-  // Computes the keys and values of `prompt`, which stay until the next call. Errors: what the
-  // engine says of the request; INVALID_ARGUMENT where they have more places than `most`.
+  // Computes the keys and values of `prompt`, which stay until the next call. Errors: those of
+  // the engine for the request; INVALID_ARGUMENT where they have more positions than `most`.
   absl::Status Run(const EncoderPrompt& prompt, int64_t most);
-  // The places of what Run has made, and a page for each kPagePositions of them.
+  // Returns the positions of the result of Run, and a page for each kPagePositions of them.
   int64_t length() const { return length_; }
   void Write(absl::Span<std::byte* const> pages) const;
-  // Lets go of what Run has made.
+  // Frees the result of Run.
   void Drop() { made_.clear(); }
 
   // The input that a prompt goes to; whether that holds ids.
@@ -81,7 +81,7 @@ class PromptEncoder {
   const std::unique_ptr<Stream> stream_;
   size_t main_ = 0;  // position of the input of a prompt
   bool takes_ids_ = true;
-  std::vector<PagedCache> caches_;  // those of the encoder's result
+  std::vector<PagedCache> caches_;  // caches of the encoder's result
   std::vector<size_t> outputs_;     // the output of `cross_` that each is made of
   std::vector<OutputTensor> made_;
   int64_t length_ = 0;

@@ -1,4 +1,4 @@
-// Sequence: the tokens of one answer, and what is known of their keys and values.
+// Sequence: the tokens of one answer, and the state of their keys and values.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace reprise {
 
-// The pages of what an encoder made of a prompt. They are there while any answer holds its own.
+// The pages of an encoder's result for the prompt. They are there while any answer holds its own.
 struct CrossPages {
   EncoderPrompt prompt;
   std::optional<int64_t> length;  // places; nullopt: not known yet
   std::vector<PageId> pages;
-  std::vector<std::byte*> addresses;  // those of `pages`
+  std::vector<std::byte*> addresses;  // addresses of `pages`
   int64_t holders = 0;                // sequences
 
   int64_t PagesOf(int64_t positions) const {
@@ -44,7 +44,7 @@ struct SequenceRequest {
   std::optional<BeamGroup> group;   // where answers are searched for
   std::shared_ptr<Generation> handle;
   std::shared_ptr<KeyShare> share;
-  uint64_t rank = 0;    // its priority among those of its key; 0 once it has waited for long
+  uint64_t rank = 0;    // its priority within its key; 0 once it has waited for long
   int64_t arrival = 0;  // its place among all requests
   int64_t start_ns = 0;
   int64_t open_answers = 1;
@@ -59,16 +59,16 @@ struct SequenceRequest {
 struct Sequence {
   std::shared_ptr<SequenceRequest> request;
   int64_t answer = 0;
-  std::vector<int64_t> tokens;  // prompt, then what was drawn
+  std::vector<int64_t> tokens;  // prompt, then drawn tokens
   int64_t computed = 0;         // the first of them, whose keys and values lie in pages
   std::vector<PageId> pages;
-  std::vector<std::byte*> addresses;  // those of `pages`
+  std::vector<std::byte*> addresses;  // addresses of `pages`
   bool holds_cross = false;           // it is one of the holders of its request's cross pages
   int64_t beam = 0;                   // its number in its group
-  bool offered = false;        // its scores are known, and those of its group's others are not
-  int64_t registered = 0;      // pages that others may find
-  std::vector<int64_t> draft;  // a guess at what follows `tokens`
-  double luck = 0.5;           // the share of drafts that are right, as seen so far
+  bool offered = false;               // its scores are known, and others of its group are not
+  int64_t registered = 0;             // pages that others may find
+  std::vector<int64_t> draft;         // a guess at the tokens after `tokens`
+  double luck = 0.5;                  // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   std::unique_ptr<TokenConstraint> constraint;  // null: all tokens may follow
   int64_t set_back = 0;                         // times
@@ -84,7 +84,7 @@ struct Sequence {
   int64_t drawn() const { return static_cast<int64_t>(tokens.size()) - prompt(); }
   // Only the token that was drawn last is missing.
   bool continues() const { return missing() == 1 && drawn() > 0; }
-  // The scores of each token of the prompt are wanted.
+  // Returns whether the scores of each token of the prompt are requested.
   bool scores_prompt() const { return request->asked.scores_prompt && drawn() == 0; }
   // Keeps `page` as the next one.
   void Keep(PageId page, const PagePool& pool) {

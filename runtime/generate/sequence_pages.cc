@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// The tokens of page number `page`.
+// Returns the tokens of page number `page`.
 absl::Span<const int64_t> IdsOf(const Sequence& sequence, int64_t page, int64_t positions) {
   return absl::MakeConstSpan(sequence.tokens)
       .subspan(static_cast<size_t>(page * positions), static_cast<size_t>(positions));

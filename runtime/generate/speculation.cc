@@ -15,7 +15,7 @@ constexpr int64_t kEnoughMatch = 8;
 constexpr double kUsualLuck = 0.5;
 // A step with drafts must make this many times more tokens in the same time.
 constexpr double kLeastGain = 1.05;
-// A time that is this many steps old is measured anew.
+// A time that is this many steps old is measured again.
 constexpr int64_t kFreshSteps = 512;
 
 size_t SizeIndex(int64_t tokens) {
@@ -95,7 +95,7 @@ void Speculation::Extend(PlannedStep& step, const StepLimits& limits, const Room
     sequence.luck += 0.02 * (kUsualLuck - sequence.luck);
   }
   if (guesses.empty()) return;
-  // The likeliest first; those of one sequence stay in their order.
+  // The likeliest first; guesses of one sequence stay in their order.
   std::stable_sort(guesses.begin(), guesses.end(),
                    [](const Guess& a, const Guess& b) { return a.chance > b.chance; });
   const auto plain = static_cast<double>(step.tokens);
@@ -105,7 +105,7 @@ void Speculation::Extend(PlannedStep& step, const StepLimits& limits, const Room
     expected += guesses[count - 1].chance;
     const int64_t tokens = step.tokens + static_cast<int64_t>(count);
     const double ns = TimeOf(tokens);
-    // A size whose time is not known is measured once where it is likely to make a token more.
+    // A size whose time is not known is measured once where it is likely to give one more token.
     const double rate = ns > 0 ? expected / ns : expected / (1.25 * plain_ns);
     if (rate > best_rate) std::tie(best_rate, taken) = std::pair(rate, count);
   }

@@ -1,10 +1,10 @@
 // Speculation: several tokens of a sequence in one step, without a second model.
 //
-// A sequence's tokens may have ended before as they do now. The tokens that followed then are a
-// guess at those that follow now: a draft. A step computes the drafted tokens beside the next one,
-// and the sampler draws from each row of scores in turn: a draft that is what was drawn has its
-// successor's scores already. Each row hangs on the tokens before it alone, so the tokens are those
-// of steps without drafts, to the last bit of their scores.
+// The last tokens of a sequence may have occurred in it before. The tokens that followed then are a
+// guess at the next ones: a draft. A step computes the drafted tokens with the next one, and the
+// sampler draws from each row of scores in turn: a draft that equals the drawn token has its
+// successor's scores already. Each row depends on the tokens before it alone, so the tokens equal
+// those drawn without drafts, to the last bit of their scores.
 //
 // Drafts are checked where that makes more tokens in the same time: how long steps take by their
 // number of tokens is measured, and how often a sequence's drafts were right.

@@ -62,7 +62,7 @@ void StepGate::Begin(Member& member, absl::Span<WeightedShare* const> keys) {
     if (next == nullptr || Had(member) <= Had(*next)) return;
     member.holds_ = false;
     GiveLocked(*next);
-  } else if (free_ > 0) {  // Then nobody waits.
+  } else if (free_ > 0) {  // Then none waits.
     --free_;
     member.holds_ = true;
     return;

@@ -1,12 +1,12 @@
 // StepGate: which models compute a step now, where more have something to do than the cores compute
 // side by side.
 //
-// Time is shared by keys, by their weights, and that of a key by its models: a place is for the
+// Time is shared by keys, by their weights, and a key's time by its models: a place is for the
 // model with the key that has had the least time, among equal ones for the model that has. A model
 // keeps its place from step to step until one that waits has had less.
 //
 // Ownership: members are registered while they live, and the gate outlives them.
-// Threads:   all methods from any; those of a member from one thread at a time.
+// Threads: all methods from any; methods on one member from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -46,14 +46,14 @@ class StepGate {
   StepGate(const StepGate&) = delete;
   StepGate& operator=(const StepGate&) = delete;
 
-  // The time of a key in the steps of all models, in ns; stays where it is.
+  // Returns the time of a key in the steps of all models, in ns; stays where it is.
   WeightedShare& Of(const std::string& key, double weight);
   // A model has something to do for `key`, or no longer has.
   void Enter(WeightedShare& key);
   void Leave(WeightedShare& key);
 
-  // Waits for a place, unless `member` has one and nobody waits who has had less. `keys`: those
-  // that it has something to do for.
+  // Waits for a place, unless `member` has one and none that waits has had less. `keys`: the
+  // keys that it has something to do for.
   void Begin(Member& member, absl::Span<WeightedShare* const> keys);
   // Adds the times in ns that keys have had in a step of `member`.
   void Charge(Member& member, absl::Span<const std::pair<WeightedShare*, int64_t>> times);
@@ -61,9 +61,9 @@ class StepGate {
   void End(Member& member);
 
  private:
-  // The time that the key of `member` has had which has had the least, and that of its model.
+  // Returns the time of the key of `member` that has had the least, and the time of its model.
   static std::pair<double, double> Had(const Member& member);
-  // The one to get the next place; null: none waits.
+  // Returns the one to get the next place; null: none waits.
   Member* NextLocked() REQUIRES(mutex_);
   static void GiveLocked(Member& member);
 

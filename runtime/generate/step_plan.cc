@@ -88,7 +88,7 @@ class Planner {
       const auto part = static_cast<int64_t>(std::ceil(budget * lane.share->use.weight / weights));
       AddLane(lane, std::min(part, left_));
     }
-    // The others share what some leave.
+    // Keys share the tokens that others leave.
     for (const KeyLane& lane : lanes) {
       for (Sequence* sequence : lane.sequences) Add(*sequence, left_);
     }

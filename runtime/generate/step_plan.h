@@ -3,7 +3,7 @@
 // One token of each sequence that goes on, then chunks of prompts within what is left of the
 // budget. While sequences go on, prompts get no more tokens in a step than are computed within the
 // stall that these may have. Keys share both by their weights, where a step has not enough for all;
-// what one leaves is for the others. Sequences of one key are served oldest first.
+// one key's unused tokens go to the others. Sequences of one key are served oldest first.
 //
 // Threads: pure.
 #pragma once
@@ -18,8 +18,8 @@ namespace reprise {
 
 struct StepItem {
   Sequence* sequence = nullptr;
-  int64_t count = 0;  // tokens: the first missing ones, and behind all of these its draft
-  int64_t picks = 0;  // the number of its last tokens whose scores are wanted
+  int64_t count = 0;  // tokens: the first missing ones, and after all of these its draft
+  int64_t picks = 0;  // the number of its last tokens whose scores are requested
 };
 
 struct StepLimits {
@@ -29,7 +29,7 @@ struct StepLimits {
 };
 
 // The result of PlanStep. `running`: in the order in which they are served. `make_room`: whether
-// there are pages for that many more tokens of a sequence; it may set others back, which
+// there are pages for that many more tokens of a sequence; it may preempt others, which
 // `is_dropped` tells then. `use`: of the keys, to whose shares the step is added.
 struct PlannedStep {
   std::vector<StepItem> items;

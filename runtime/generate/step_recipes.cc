@@ -19,7 +19,7 @@
 namespace reprise {
 namespace {
 
-// From this number of recipes on, two graphs are made to tell what all but the smallest are.
+// From this number of recipes on, all but the smallest are derived from two graphs.
 constexpr size_t kWorthTwo = 5;
 // Tokens more than in the largest recipe: a number that no dim of a model has by chance.
 constexpr int64_t kBeyond = 9;
@@ -38,7 +38,7 @@ class Maker {
     was_timed_ = choices != nullptr && !choices->All().empty();
   }
 
-  // Makes all of `recipes`, whose tokens ascend.
+  // Makes all of `recipes`, in ascending order of tokens.
   absl::Status Make(std::vector<StepRecipe>& recipes) {
     std::vector<absl::Status> results(recipes.size());
     Turns turns;
@@ -104,7 +104,7 @@ class Maker {
   absl::StatusOr<Rewritten> GraphFor(const std::vector<StepRecipe>& recipes, size_t i) {
     const StepRecipe& one = recipes[i];
     if (i == 0 || recipes.size() < kWorthTwo) return RewriteFor(one);
-    // Who needs the two while they are made waits for them.
+    // Callers that need the two while they are made wait for them.
     std::call_once(two_made_, [&] { MakeTwo(recipes); });
     if (!two_.has_value()) return RewriteFor(one);
     const Binding binding = BindingOf(one);
@@ -127,7 +127,7 @@ class Maker {
     return RewriteFor(one);
   }
 
-  // Compiles, prepares and primes `one`; what hangs on the recipes before it, in its turn.
+  // Compiles, prepares and primes `one`; steps that depend on the recipes before it, in its turn.
   absl::Status Capture(Rewritten graph, Turns::Turn& turn, StepRecipe& one) {
     const RecipeKey key = KeyOf(one);
     // A kernel that timing has shown to be the fastest may take the last room for a second form of

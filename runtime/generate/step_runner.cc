@@ -25,7 +25,7 @@ void FillTables(const PlannedStep& step, int64_t* next) {
   }
 }
 
-// The same of the pages of what an encoder has made, and the places of that.
+// Fills the same for the pages of an encoder's result, and its positions.
 void FillCrossTables(const PlannedStep& step, int64_t* next) {
   for (const StepItem& item : step.items) {
     const CrossPages& cross = *item.sequence->request->cross;
@@ -38,7 +38,8 @@ void FillCrossLengths(const PlannedStep& step, int64_t* next) {
   }
 }
 
-// One bound after each token whose scores are wanted; `count` of them, the last one repeated.
+// Fills one bound after each token whose scores are requested; `count` of them, the last one
+// repeated.
 void FillBounds(const PlannedStep& step, int32_t* bounds, size_t count) {
   int32_t at = 0, *next = bounds + 1;
   for (const StepItem& item : step.items) {

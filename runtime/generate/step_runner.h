@@ -23,8 +23,9 @@ class StepRunner {
   StepRunner(std::unique_ptr<Stream> stream, StepRecipes recipes, int64_t vocabulary)
       : stream_(std::move(stream)), recipes_(std::move(recipes)), vocabulary_(vocabulary) {}
 
-  // The scores of the picked tokens, [picks, vocabulary], in the order of the items; the caller may
-  // change them, and they stay until the next call. The pages have room for what is computed.
+  // Returns the scores of the picked tokens, [picks, vocabulary], in the order of the items; the
+  // caller may change them, and they stay until the next call. The pages must have room for the
+  // step's tokens.
   absl::StatusOr<absl::Span<float>> Run(const PlannedStep& step);
 
   const StepRecipes& recipes() const { return recipes_; }

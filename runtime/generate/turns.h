@@ -1,8 +1,8 @@
-// Turns: pieces of work that several threads do side by side, but for one part of each, which they
-// do in order, the first piece first.
+// Turns: pieces of work that several threads do concurrently, except for one part of each, which
+// they do in order, the first piece first.
 //
 // Threads: all methods from any; each piece has a turn of its own. Pieces must be begun in order,
-// or the one whose turn it is might wait behind those that wait for it.
+// or the one whose turn it is might be queued after pieces that wait for it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// FileValues: what an import has defined so far, by the names of the file.
+// FileValues: the values that an import has defined so far, by the names of the file.
 //
 // Large numeric tensors become parameters, all others constants.
 //
@@ -20,22 +20,22 @@ namespace reprise {
 struct FileValues {
   ImportedModel model;
   HashMap<std::string, ValueId> by_name;
-  // Why the model cannot run, but those of nodes.
+  // Why the model cannot run, except for reasons of nodes.
   Reasons reasons;
 
   // INVALID_ARGUMENT for a name that is empty or defined already.
   absl::Status Define(const std::string& name, ValueId value);
-  // `name` is defined as something that nobody can read, so that the walk can go on and collect
+  // Defines `name` as something that cannot be read, so that the walk can go on and collect
   // reasons.
   absl::Status DefineUnread(const std::string& name);
 
-  // A parameter's ParameterExpr leaf.
+  // Returns a parameter's ParameterExpr leaf.
   int KeepParameter(Tensor tensor);
   ValueId AddTensor(const std::string& name, Tensor tensor);
   // The large constants among the values from `first` on, which a rewrite added.
   void MakeParameters(ValueId first);
 
-  // Whether the walk can go on after `status`, so that all reasons can be told at once.
+  // Returns whether the walk can go on after `status`, so that all reasons can be told at once.
   static bool IsReason(const absl::Status& status);
   // Keeps a reason; returns any other error.
   absl::Status NoteOrReturn(const absl::Status& status);

@@ -43,7 +43,7 @@ std::string OpName(const onnx::NodeProto& proto) {
   return domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
 }
 
-// A domain whose ops are somebody's own, so that we can lack none of them.
+// Returns whether the domain is a user's own, whose ops we cannot lack.
 bool IsForeign(const std::string& domain) {
   const std::string name = CanonicalDomain(domain);
   return !name.empty() && name != "ai.onnx.ml" && name != "com.microsoft" &&
@@ -151,7 +151,7 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // Keeps the type that the file states for a value: for dtypes behind a node that is refused.
+  // Keeps the type that the file states for a value: for dtypes after a node that is refused.
   void Declare(const onnx::ValueInfoProto& info) {
     auto io = DeclaredType(info);
     if (io.ok()) examined_.declared.emplace(info.name(), *std::move(io));
@@ -212,7 +212,8 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // Counts the constants and parameters from these on: what the file holds, and tables of steps.
+  // Counts the bytes of the constants and parameters from these on: weights of the file, and tables
+  // of steps.
   int64_t BytesMade(ValueId first, size_t first_parameter) const {
     int64_t bytes = 0;
     for (auto id = first; id < static_cast<ValueId>(graph_.num_values()); ++id) {
@@ -288,9 +289,9 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // Rules and kernels may count on a first result, which a model may leave out where it reads
-  // another one; those of recurrent layers do not, for theirs is large. True where it got a name,
-  // which is none of the file's.
+  // Names the first result where a model leaves it out and reads another one, since rules and
+  // kernels may count on it; not for recurrent layers, whose first result is large. Returns true
+  // where it got a name, which no value of the file has.
   static bool NameFirstResult(NodeDraft& draft) {
     const bool recurrent =
         draft.op == LstmOp::kName || draft.op == GruOp::kName || draft.op == RnnOp::kName;
@@ -394,7 +395,7 @@ absl::StatusOr<ParsedModel> Parse(const std::string& path, const FileBytes& file
   }
   ASSIGN_OR_RETURN(parsed.slim, SlimDown(file.bytes));
   if (!parsed.model.ParseFromString(parsed.slim.bytes)) {
-    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
+    return absl::InvalidArgumentError("the model file is damaged or not an ONNX file");
   }
   return parsed;
 }

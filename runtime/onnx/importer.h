@@ -1,8 +1,8 @@
 // Importer: a model file, ONNX or GGUF (gguf/gguf_model.h) -> Graph, parameters and signature.
 //
 // Rewrites every op into the newest form that op_table.cc defines. Collects every reason why a
-// model cannot be imported before it gives up (see Reasons): UNIMPLEMENTED for what we lack,
-// INVALID_ARGUMENT for a file that is no valid model (truncated, cyclic, dangling).
+// model cannot be imported before it gives up (see Reasons): UNIMPLEMENTED for anything that
+// we lack, INVALID_ARGUMENT for an invalid model (truncated, cyclic, dangling).
 //
 // Threads: functions are pure; call from any thread.
 #pragma once
@@ -34,13 +34,14 @@ struct ImportedModel {
 };
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
-// of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED for what
-// takes more than `budget` has (null: that of a file of its size). An input without a declared rank
-// has that of `ranks`, and a symbol for each dim.
+// of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED if it takes
+// more than `budget` has (null: the budget of a file of its size). An input without a declared rank
+// has the one in `ranks`, and a symbol for each dim.
 absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr,
                                              const InputRanks& ranks = {});
 
-// The inputs that a request must give and whose rank the file leaves open, in the file's order.
+// Returns the inputs that a request must give and whose rank the file leaves open, in the file's
+// order.
 absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path);
 
 // The same for bytes in memory; external data is an error.
@@ -55,7 +56,7 @@ struct RefusedNode {
 
 // A model as far as it can be read, to look for reasons in; not to run.
 struct ExaminedModel {
-  // Not compacted. What refused nodes make are inputs without a dtype.
+  // Not compacted. Outputs of refused nodes are inputs without a dtype.
   Graph graph;
   std::vector<ModelIo> inputs;
   std::vector<RefusedNode> nodes;
@@ -65,15 +66,15 @@ struct ExaminedModel {
   std::map<std::string, int64_t> versions;  // versions of operator sets, by domain
 };
 
-// Reads on behind what ImportOnnxFile refuses. Errors: a file whose structure is broken.
+// Reads on where ImportOnnxFile refuses. Errors: a file whose structure is broken.
 absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path,
                                               const InputRanks& ranks = {});
 
-// The dtypes of `values` as NodeReason::dtypes shows them.
+// Returns the dtypes of `values` as NodeReason::dtypes shows them.
 std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
                        const HashSet<ValueId>& texts);
 
-// How people read the dtype of `io`: "f32", "text".
+// Returns how people read the dtype of `io`: "f32", "text".
 absl::string_view TypeText(const ModelIo& io);
 
 }  // namespace reprise

@@ -28,7 +28,7 @@ class Initializers {
   // names that are missing or defined twice; data that `tensors` cannot get from the disk.
   absl::Status Add(const onnx::GraphProto& graph, const SlimModel& slim, TensorReader& tensors);
 
-  // Whether `name` is one that could not be read.
+  // Returns whether `name` is one that could not be read.
   bool IsUnread(const std::string& name) const { return unread_.contains(name); }
 
  private:

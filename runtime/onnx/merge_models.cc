@@ -28,7 +28,7 @@ std::string TypeText(const onnx::ValueInfoProto& info) {
   return absl::StrCat(onnx::TensorProto::DataType_Name(dtype), "[", absl::StrJoin(dims, ","), "]");
 }
 
-// Returns whether a value of one type may be given where the other is wanted.
+// Returns whether a value of one type may be given where the other is required.
 bool Agree(const onnx::ValueInfoProto& made, const onnx::ValueInfoProto& wanted) {
   const auto& a = made.type().tensor_type();
   const auto& b = wanted.type().tensor_type();
@@ -319,7 +319,7 @@ absl::StatusOr<onnx::ModelProto> ReadWholeModel(const std::string& path) {
   }
   onnx::ModelProto model;
   if (!model.ParseFromArray(file.bytes.data(), static_cast<int>(file.bytes.size()))) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model"));
   }
   auto all_bytes = static_cast<int64_t>(file.bytes.size());
   std::error_code ignored;

@@ -24,8 +24,8 @@ struct ModelPart {
 
 // Returns the model that runs `parts` in their order. An input whose name an earlier part makes is
 // that output; one that an earlier part takes too is the same input of the model; all others are
-// inputs of the model. Outputs are `outputs`, by their names in the merged model; all that no later
-// part reads where there are none.
+// inputs of the model. Outputs are `outputs`, by their names in the merged model; if empty, all
+// that no later part reads.
 //
 // INVALID_ARGUMENT naming parts and both sides: a name of `inputs` or `outputs` that the part does
 // not have, two types that differ, two parts that make one name, versions of one operator set or

@@ -139,7 +139,7 @@ absl::StatusOr<NodePlaces> NodePlaces::Read(const std::string& path) {
   const absl::StatusOr<SlimModel> slim = SlimDown(file.bytes);
   onnx::ModelProto model;
   if (!slim.ok() || !model.ParseFromString(slim->bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model"));
   }
   NodePlaces places;
   for (const onnx::NodeProto& node : model.graph().node()) {

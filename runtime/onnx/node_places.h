@@ -33,7 +33,7 @@ class NodePlaces {
   std::map<std::string, NodePlace> by_node_;
 };
 
-// The scope in a name, "(model)" where there is none.
+// Returns the scope in a name, "(model)" where there is none.
 std::string ScopeOf(const std::string& node);
 
 }  // namespace reprise

@@ -146,8 +146,9 @@ absl::Status CastFromName(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
-// `operand` with dims of size 1 appended, so that its dims line up with those of `target` from
-// `axis` on under today's broadcasting. All of it is shape arithmetic, which folds away.
+// Returns `operand` with dims of size 1 appended, so that its dims line up with the dims of
+// `target` from `axis` on under today's broadcasting. All of it is shape arithmetic, which folds
+// away.
 ValueId AlignAt(Graph& graph, ValueId target, ValueId operand, int64_t axis) {
   const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
     const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
@@ -242,7 +243,7 @@ absl::Status MicrosoftGeluIsGelu(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
-// Before opset 7 an attribute said whether Y was wanted, which the list of outputs says as well.
+// Before opset 7 an attribute said whether Y was requested, which the list of outputs says as well.
 absl::Status DropOutputSequence(NodeDraft& draft, Graph&) {
   draft.attributes.Erase("output_sequence");
   return absl::OkStatus();
@@ -273,8 +274,8 @@ absl::Status GroupsToChannels(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// Resize of opset 10 had no choice of coordinates. The nearest element is that in front, or that
-// behind where a dim shrinks, which ONNX leaves open and onnxruntime has so.
+// Resize of opset 10 had no choice of coordinates. The nearest element is the one before, or
+// where a dim shrinks the one after; ONNX leaves this open and onnxruntime does so.
 absl::Status ResizeAtCorner(NodeDraft& draft, Graph& graph) {
   if (draft.inputs.size() == 2) draft.inputs = {draft.inputs[0], kNone, draft.inputs[1]};
   draft.attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
@@ -342,8 +343,8 @@ absl::Status SwiGluIsSwishTimes(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// A Pad, which crops where it is negative: by half of what is missing in front, rounded to zero,
-// and by the rest behind.
+// A Pad, which crops where it is negative: before by half of the missing size, rounded to zero,
+// and after by the rest.
 absl::Status CenterCropPadIsPad(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));

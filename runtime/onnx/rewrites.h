@@ -7,12 +7,12 @@
 
 namespace reprise {
 
-// Whether a row of the table says how the op of `draft` is brought to its newest form.
+// Returns whether a row of the table converts the op of `draft` to its newest form.
 bool HasRewrite(const NodeDraft& draft);
 
-// Brings `draft` to the newest form; may add constants and helper nodes to `graph`; the
-// importer turns large constants into parameters. UNIMPLEMENTED for forms that cannot be brought
-// there.
+// Converts `draft` to the newest form; may add constants and helper nodes to `graph`; the
+// importer turns large constants into parameters. UNIMPLEMENTED for forms that cannot be
+// converted.
 absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

@@ -59,8 +59,8 @@ absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
   return absl::OkStatus();
 }
 
-// The type of an input, which may be an initializer too: an undeclared rank is its value's then, or
-// what `ranks` says.
+// Returns the type of an input, which may be an initializer too: an undeclared rank is then its
+// value's, or else the one in `ranks`.
 absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const InputRanks& ranks,
                                     const Value* initializer) {
   const auto given = ranks.find(info.name());
@@ -167,7 +167,7 @@ absl::Status AddOutputs(const onnx::GraphProto& graph,
       return absl::InvalidArgumentError(absl::StrCat(output, " is listed twice"));
     }
     values.model.graph.AddOutput(it->second);
-    // Declared types of outputs are informative: what cannot be read is left out.
+    // Declared types of outputs are informative: unreadable ones are left out.
     ModelIo io;
     if (!ReadType(info, io).ok()) io.dims.clear();
     const TextKind kind = texts.KindOf(it->second);

@@ -12,17 +12,18 @@
 
 namespace reprise {
 
-// The declared name, dtype and dims; an unnamed dim gets "<value>:<position>" as its symbol.
-// UNIMPLEMENTED for what is no tensor, has no declared rank or a dtype that we lack.
+// Returns the declared name, dtype and dims; an unnamed dim gets "<value>:<position>" as its
+// symbol. UNIMPLEMENTED for a value that is no tensor, has no declared rank or a dtype that we
+// lack.
 absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info);
 
-// The names of inputs that a request gives and that have no declared rank.
+// Returns the names of inputs that a request gives and that have no declared rank.
 std::vector<std::string> NamesWithoutRank(const onnx::GraphProto& graph);
 
-// The inputs of `model`, whose initializers are there, become those of `values`; one that is an
-// initializer as well may be left out by a request, one without a declared rank has that of
-// `ranks`. `is_unread`: initializers that are to be passed over; `no_tensor` is told the names of
-// inputs that are lists or maps; `texts` of those that are text. What cannot be read is a reason.
+// Adds the inputs of `model`, whose initializers are there, to `values`; an input that is an
+// initializer as well may be left out by a request, one without a declared rank has the rank in
+// `ranks`. `is_unread`: initializers to skip; `no_tensor` is told the names of inputs that are
+// lists or maps; `texts` the names of text inputs. An unreadable input is a reason.
 absl::Status AddInputs(const onnx::ModelProto& model, const InputRanks& ranks,
                        absl::FunctionRef<bool(const std::string&)> is_unread,
                        absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,

@@ -62,7 +62,7 @@ bool AddsBias(const Graph& graph, const Node& node, int64_t columns, ValueId oth
   });
 }
 
-// Sines are taken of the value: its numbers are those of positions, which passes may read.
+// Returns whether sines are taken of the value: its numbers are positions, which passes may read.
 bool MakesAngles(const Graph& graph, ValueId id, int steps = kMostSteps) {
   return absl::c_any_of(graph.value(id).users, [&](NodeId user) {
     const Node& node = graph.node(user);
@@ -74,9 +74,9 @@ bool MakesAngles(const Graph& graph, ValueId id, int steps = kMostSteps) {
   });
 }
 
-// The node scales or shifts data by a line of numbers, one for each feature: the scale of a norm
-// that is written out. Scalars and single numbers are what forms are made of (an epsilon, the 0.5
-// of a GELU), and masks and slopes of positions are numbers that certificates read.
+// Returns whether the node scales or shifts data by a line of numbers, one for each feature: the
+// scale of a norm that is written out. Scalars and single numbers belong to forms (an epsilon,
+// the 0.5 of a GELU), and masks and slopes of positions are numbers that certificates read.
 bool ScalesOrShifts(const Graph& graph, const Node& node, const Shape& shape, ValueId other) {
   if (!IsArithmetic(node) || shape.empty() || shape.back() <= 1 ||
       NumElements(shape) != shape.back()) {
@@ -166,8 +166,8 @@ bool IsOfLayer(const Graph& graph, ValueId id, int steps = 2) {
 }
 
 // Returns whether `node` takes a learnt number: the scale or shift of logits, the scale of a layer
-// before it is added to what came before, or the scale of weights, which multiplies the scale of
-// quantised rows. All other numbers are what forms are made of.
+// before it is added to the residual, or the scale of weights, which multiplies the scale of
+// quantised rows. All other numbers belong to forms.
 bool IsLearntNumber(const Graph& graph, const Node& node, ValueId other) {
   if (!IsArithmetic(node)) return false;
   const NodeId producer = graph.value(other).producer;
@@ -205,8 +205,8 @@ bool KeepsFeaturesLast(const Graph& graph, const Node& node, const Shape& shape)
          absl::c_all_of(*numbers, [&](int64_t axis) { return axis >= 0 && axis < last; });
 }
 
-// Returns whether the node reads `value` as one of several things that stand beside each other: a
-// class token before the patches, a mask token in the place of some.
+// Returns whether the node joins `value` with other tensors: a class token before the patches, a
+// mask token in place of some.
 bool JoinsFeatures(const Graph& graph, const Node& node, ValueId value, const Shape& shape) {
   if (shape.size() < 2 || shape.back() <= 1) return false;
   const bool is_concat = node.op == ConcatOp::kName;

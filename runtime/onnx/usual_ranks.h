@@ -1,4 +1,4 @@
-// AtUsualRanks: ranks for inputs whose shape a file leaves open, where nobody says them.
+// AtUsualRanks: ranks for inputs whose shape a file leaves open, where none are given.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// Calls `load` with one rank for all of `open`, those of tables, sequences and images first, until
-// it is OK. Returns the first refusal where it never is. Without `open`, calls it once.
+// Calls `load` with one rank for all of `open`, first the ranks of tables, sequences and images,
+// until it is OK. Returns the first refusal where it never is. Without `open`, calls it once.
 absl::Status AtUsualRanks(const std::vector<std::string>& open,
                           absl::FunctionRef<absl::Status(const InputRanks&)> load);
 

@@ -52,12 +52,12 @@ absl::StatusOr<bool> BeamSearch::Add(int64_t beam, absl::Span<const float> score
   double highest = kNoScore;
   for (const float score : scores) {
     if (std::isnan(score) || score == std::numeric_limits<float>::infinity()) {
-      return absl::DataLossError("the model's scores are no numbers");
+      return absl::DataLossError("the model's scores are not numbers");
     }
     highest = std::max<double>(highest, score);
   }
   if (highest == kNoScore) {
-    return absl::DataLossError("no token is left to go on with: all scores are -inf");
+    return absl::DataLossError("no token may follow: all scores are -inf");
   }
   double total = 0;
   for (const float score : scores) total += std::exp(score - highest);

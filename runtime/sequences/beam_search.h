@@ -33,7 +33,8 @@ struct BeamOptions {
   float length_penalty = 1;
   Early early_stopping = Early::kBest;
 
-  // INVALID_ARGUMENT naming the parameter, its value and its range. `answers`: that are wanted.
+  // INVALID_ARGUMENT naming the parameter, its value and its range. `answers`: the requested
+  // number.
   absl::Status Check(int64_t answers) const;
 };
 
@@ -62,20 +63,20 @@ class BeamSearch {
 
   BeamSearch(const BeamOptions& options, Limits limits);
 
-  // Beams whose rows are wanted: 0 to live() - 1.
+  // Beams whose rows are needed: 0 to live() - 1.
   int64_t live() const { return static_cast<int64_t>(beams_.size()); }
   // The scores of beam `beam`; `never`: ids that it does not go on with; `forced`: the only one, as
   // likely as can be. DATA_LOSS where scores are no numbers. True: all rows are there.
   absl::StatusOr<bool> Add(int64_t beam, absl::Span<const float> scores,
                            absl::Span<const int64_t> never = {},
                            std::optional<int64_t> forced = std::nullopt);
-  // The next beams, by number; none where the search is over.
+  // Returns the next beams, by number; none where the search is over.
   std::vector<Child> Advance();
   // Tokens that each beam has.
   int64_t tokens() const { return tokens_; }
   // No beam goes on: the context is full.
   void Finish();
-  // The best answers of a search that is over, best first.
+  // Returns the best answers of a search that is over, best first.
   std::vector<Answer> Best(int64_t count) const;
 
  private:
@@ -97,7 +98,7 @@ class BeamSearch {
   const BeamOptions options_;
   Limits limits_;  // stops ascend
   std::vector<Beam> beams_;
-  std::vector<Way> ways_;        // those of the rows so far
+  std::vector<Way> ways_;        // ways of the rows so far
   std::vector<Answer> answers_;  // best first
   int64_t tokens_ = 0;
 };

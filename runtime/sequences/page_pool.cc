@@ -71,7 +71,7 @@ PageId PagePool::Find(PageId before, const PageOwner& owner, absl::Span<const in
   const auto [first, last] = index_.equal_range(HashOf(before, owner, ids));
   for (auto it = first; it != last; ++it) {
     const Page& page = pages_[it->second];
-    // Equality decides; whoever is after the same page began with the same ids, and owner.
+    // Equality decides; a lookup for the same page began with the same ids, and owner.
     const bool same = page.before == before && (before != kNoPage || page.owner == owner) &&
                       std::equal(ids.begin(), ids.end(), page.ids.begin(), page.ids.end());
     if (!same) continue;
@@ -84,7 +84,7 @@ PageId PagePool::Find(PageId before, const PageOwner& owner, absl::Span<const in
 PageId PagePool::Register(PageId page, PageId before, const PageOwner& owner,
                           absl::Span<const int64_t> ids) {
   if (pages_[page].registered) return page;
-  // A page builds on what is registered, or on nothing.
+  // A page builds on a registered one, or on nothing.
   if (before != kNoPage && !pages_[before].registered) return page;
   if (const PageId known = Find(before, owner, ids); known != kNoPage) {
     Drop(page);

@@ -1,14 +1,14 @@
-// PagePool: pages of keys and values, who holds them, and which may be shared.
+// PagePool: pages of keys and values, their holders, and which may be shared.
 //
 // A page holds a fixed number of positions of one sequence. A sequence holds its pages by
 // reference; a full page may be registered under the ids that it was computed from and the page
 // before it, so that another sequence that begins with the same ids finds it. A registered page
-// that nobody holds stays until its memory is wanted: the least recently used goes first, one on
+// without a holder stays until its memory is needed: the least recently used goes first, one on
 // which no other registered page builds.
 //
 // Memory is reserved once and becomes real when a page is first handed out.
 //
-// Threads: one at a time, but for the counts.
+// Threads: one at a time, except for the counts.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@
 
 namespace reprise {
 
-// Whose pages are found by whom: those of the same key and salt. Keys are told apart by the server;
-// clients choose salts.
+// The owner of pages, which only sequences of the same key and salt find. The server tells keys
+// apart; clients choose salts.
 struct PageOwner {
   uint64_t key = 0;
   uint64_t salt = 0;
@@ -46,11 +46,11 @@ class PagePool {
   };
   static absl::StatusOr<std::unique_ptr<PagePool>> Create(const Options& options);
 
-  // A page that the caller holds alone; kNoPage when all are held by sequences.
+  // Returns a page that the caller holds alone; kNoPage when all are held by sequences.
   PageId Take();
   // One more holder.
   void Hold(PageId page) { Use(page); }
-  // One holder less. A page that nobody holds and that is not registered is free.
+  // Removes one holder. A page without holders that is not registered is free.
   void Drop(PageId page);
   int64_t holders(PageId page) const { return pages_[page].holders; }
 
@@ -58,8 +58,8 @@ class PagePool {
     return arena_.base() + static_cast<size_t>(page) * options_.page_bytes;
   }
 
-  // The registered page of `ids` (as many as a page has positions) after `before` (kNoPage: the
-  // first), among those of `owner`; the caller holds it then. kNoPage where there is none.
+  // Returns the registered page of `ids` (as many as a page has positions) after `before` (kNoPage:
+  // the first), among the pages of `owner`; the caller holds it then. kNoPage where there is none.
   PageId Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
   // Registers `page`, which the caller holds and which is full. Returns the page that is registered
   // under these ids: another one where that was computed meanwhile; both hold the same.
@@ -71,7 +71,8 @@ class PagePool {
   int64_t changes() const { return changes_; }
   // Pages that Take can give.
   int64_t available() const { return options_.max_pages - held_; }
-  // Pages that sequences hold, those of them with several holders, and registered ones of nobody.
+  // Pages that sequences hold, the ones of them with several holders, and registered ones without
+  // holders.
   int64_t held() const { return held_; }
   int64_t shared() const { return shared_; }
   int64_t idle() const { return idle_; }
@@ -91,7 +92,7 @@ class PagePool {
   explicit PagePool(const Options& options, Arena arena)
       : options_(options), arena_(std::move(arena)) {}
   void Use(PageId page);
-  // Takes a registered page that nobody holds out of the index; false: there is none.
+  // Removes a registered page without holders from the index; false: there is none.
   bool Evict();
   void Forget(PageId page);
   static uint64_t HashOf(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);

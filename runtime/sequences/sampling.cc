@@ -88,7 +88,7 @@ absl::Status SettleBias(int64_t vocabulary, std::map<int64_t, float>& bias) {
     if (!fits.ok()) return fits;
     if (!std::isfinite(number)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter 'logit_bias' = ", number, " for id ", id, " is no float32"));
+          absl::StrCat("parameter 'logit_bias' = ", number, " for id ", id, " is not a float32"));
     }
     number = std::clamp(number, -kDecides, kDecides);
   }
@@ -226,7 +226,7 @@ int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
   // The length of the vocabulary: one for all answers that a thread draws.
   thread_local std::vector<std::pair<float, int64_t>> candidates;
   candidates.clear();
-  // Lower scores are left out by min_p, or weigh nothing beside the best one.
+  // Lower scores are left out by min_p, or weigh nothing compared with the best one.
   const float least =
       highest + options_->temperature * (options_->min_p > 0 ? std::log(options_->min_p) : -80.0f);
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -265,7 +265,7 @@ void Sampler::Restrict(absl::Span<float> scores) const {
 absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores, std::optional<int64_t> forced,
                                            TokenConstraint* constraint) {
   const Highest given = HighestOf(scores);
-  if (!given.are_numbers) return absl::DataLossError("the model's scores are no numbers");
+  if (!given.are_numbers) return absl::DataLossError("the model's scores are not numbers");
   std::vector<float> own;
   if (options_->logprobs >= 0) own.assign(scores.begin(), scores.end());
   SampledToken token;

@@ -1,7 +1,7 @@
 // Sampling: from the scores of a token to the next one.
 //
-// A draw hangs on the scores, on the sequence's own tokens and on its seed alone: draw
-// number n of a seed is the same number whatever else runs.
+// A draw depends on the scores, on the sequence's own tokens and on its seed alone:
+// draw number n of a seed is the same number whatever else runs.
 //
 // Threads: a Sampler belongs to one caller at a time.
 #pragma once
@@ -57,7 +57,7 @@ struct TokenLogprob {
 
 struct SampledToken {
   int64_t id = 0;
-  float logprob = 0;               // that of the model's own scores; set where asked for
+  float logprob = 0;               // the model's own; set where requested
   std::vector<TokenLogprob> best;  // the best ones by these, best first
 };
 
@@ -91,7 +91,7 @@ class Sampler {
   // Leaves the scores of allowed ids alone.
   void Restrict(absl::Span<float> scores) const;
   void Penalise(absl::Span<float> scores) const;
-  // `highest`: that of all scores.
+  // `highest`: the highest of all scores.
   int64_t Choose(absl::Span<float> scores, float highest);
   double NextUniform();
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::string_view kBearer = "bearer ";
 
-// The key that was presented; empty where none was. `authorization` goes first.
+// Returns the key that was presented; empty where none was. `authorization` goes first.
 absl::string_view PresentedKey(const Caller& caller) {
   if (absl::StartsWithIgnoreCase(caller.authorization, kBearer)) {
     return absl::StripAsciiWhitespace(caller.authorization.substr(kBearer.size()));
@@ -24,14 +24,13 @@ absl::StatusOr<std::shared_ptr<KeyUse>> AccessGate::Check(Right right, const Cal
   if (right == Right::kNone) return nullptr;
   if (right == Right::kAdmin && options_.has_admin_port && !caller.on_admin_port) {
     return absl::PermissionDeniedError(
-        "calls that take the right admin are taken on the port of "
-        "--admin-port");
+        "calls that need the right admin are accepted on the port of --admin-port");
   }
   if (keys_ == nullptr) {
     const bool open = right != Right::kAdmin || caller.is_local || options_.allow_admin;
     if (open) return nullptr;
     return absl::PermissionDeniedError(
-        "calls that take the right admin are taken from this machine alone: --allow-admin opens "
+        "calls that need the right admin are accepted from this machine only: --allow-admin opens "
         "them to all, --api-key-file to those with a key");
   }
   const absl::string_view presented = PresentedKey(caller);

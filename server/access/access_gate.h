@@ -3,10 +3,10 @@
 //   absl::StatusOr<std::shared_ptr<KeyUse>> who =
 //       gate.Check(Right::kInfer, {.api_key = request.Field("x-api-key"), ...});
 //
-// Without a key file inference, observation and metrics are open to whoever reaches the port;
-// admin is open to clients on this machine, to others only with --allow-admin. With a key file each
-// call but those that take no right needs a key that has the right. With an admin port the rights
-// of admin are used there and nowhere else.
+// Without a key file inference, observation and metrics are open to every client that reaches the
+// port; admin is open to clients on this machine, to others only with --allow-admin. With a key
+// file each call but those that take no right needs a key that has the right. With an admin port
+// the rights of admin are used there and nowhere else.
 //
 // Threads: all methods from any.
 #pragma once
@@ -39,9 +39,9 @@ class AccessGate {
   AccessGate(const Options& options, std::unique_ptr<KeyRing> keys)
       : options_(options), keys_(std::move(keys)) {}
 
-  // The key that counts, null where none is needed. Errors: UNAUTHENTICATED where a key is missing
-  // or wrong, PERMISSION_DENIED where it lacks the right, or where the call is not for this port.
-  // No error holds what was presented.
+  // Returns the key that counts, null where none is needed. Errors: UNAUTHENTICATED where a key is
+  // missing or wrong, PERMISSION_DENIED where it lacks the right, or where the call is not for
+  // this port. No error contains the presented key.
   absl::StatusOr<std::shared_ptr<KeyUse>> Check(Right right, const Caller& caller) const;
 
  private:

@@ -56,7 +56,7 @@ absl::Status ReadLimit(absl::string_view text, KeyLimits& limits) {
   } else if (name == "pages") {
     limits.pages = std::string(value);
     if (!value.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError("pages= wants a name, which other keys may have as well");
+    return absl::InvalidArgumentError("pages= needs a name, which other keys may have as well");
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("limit ", QuotedText(name),
@@ -64,19 +64,19 @@ absl::Status ReadLimit(absl::string_view text, KeyLimits& limits) {
   }
   if (read) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " is ", QuotedText(value), ", a number above 0 is wanted"));
+      absl::StrCat(name, " is ", QuotedText(value), ", it must be a number above 0"));
 }
 
 absl::StatusOr<Key> ReadKey(const std::vector<absl::string_view>& fields) {
   if (fields.size() < 3) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has ", fields.size(), " fields; a name, a key and rights are wanted"));
+        absl::StrCat("has ", fields.size(), " fields; a name, a key and rights are required"));
   }
   Key key = {.name = std::string(fields[0]), .secret = std::string(fields[1])};
   if (key.secret.size() < kLeastKeyBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the key of ", QuotedText(key.name), " has ",
                                                    key.secret.size(), " characters, at least ",
-                                                   kLeastKeyBytes, " are wanted"));
+                                                   kLeastKeyBytes, " are required"));
   }
   if (!std::all_of(key.secret.begin(), key.secret.end(), absl::ascii_isgraph)) {
     return absl::InvalidArgumentError(

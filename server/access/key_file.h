@@ -1,4 +1,4 @@
-// The file of keys: who may do what, and how much of it.
+// The file of keys: the rights and the limits of each key.
 //
 //   # name    key                               rights           limits
 //   team-a    7Yc0Q2mKx3v9TzqLr8sWbN1e           infer            rate=100 burst=200 concurrent=16
@@ -6,11 +6,11 @@
 //   ops       pV5dG8hJk2LmN4bQ7rT9wXyZ           infer,observe,admin
 //   scraper   a1S2d3F4g5H6j7K8l9Q0w1E2           metrics
 //
-// A line is a key. Fields stand between spaces or tabs; a line that is empty or begins with # is
-// none. A key has at least 16 printable characters of ASCII. `rate` is requests a second, `burst`
-// how many may come at once (by default one second's), `concurrent` how many may be under way;
-// `weight` its share of the server beside others, `pages` a name: keys that have the same one share
-// the pages of prompts that begin alike.
+// A line is a key. Fields are separated by spaces or tabs; a line that is empty or begins with #
+// is none. A key has at least 16 printable characters of ASCII. `rate` is requests a second,
+// `burst` how many may come at once (by default one second's), `concurrent` how many may be under
+// way; `weight` its share of the server relative to others, `pages` a name: keys that have the
+// same one share the pages of prompts that begin alike.
 //
 // Threads: pure.
 #pragma once
@@ -43,7 +43,7 @@ struct Key {
   KeyLimits limits;
 };
 
-// Errors: INVALID_ARGUMENT naming the line and what is wrong with it, and never a key.
+// Errors: INVALID_ARGUMENT naming the line and the fault, and never a key.
 absl::StatusOr<std::vector<Key>> ParseKeys(absl::string_view text);
 
 }  // namespace reprise

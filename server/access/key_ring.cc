@@ -49,7 +49,7 @@ std::string KeyRing::Stamp() const {
 }
 
 absl::Status KeyRing::Read(const std::string& stamp) {
-  // Also where it fails: it is told of once.
+  // Also where it fails: it is reported once.
   stamp_ = stamp;
   std::ifstream file(path_);
   if (!file) {

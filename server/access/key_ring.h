@@ -1,8 +1,8 @@
 // KeyRing: the keys of a file, as they are now.
 //
 // The file is looked at at most once a second, and read again where its time, size or inode has
-// changed. A file that cannot be read, or has a mistake, leaves the keys as they were, and is told
-// of once.
+// changed. A file that cannot be read, or has a mistake, leaves the keys as they were, and is
+// reported once.
 //
 // Threads: all methods from any.
 #pragma once
@@ -30,13 +30,13 @@ class KeyRing {
   };
   using OnTrouble = std::function<void(const absl::Status& why)>;
 
-  // Reads the file. `clock` outlives the ring. Errors: what reading or parsing it says, with its
+  // Reads the file. `clock` outlives the ring. Errors: failures to read or parse it, with its
   // name.
   static absl::StatusOr<std::unique_ptr<KeyRing>> Open(std::string path, const Clock& clock,
                                                        OnTrouble on_trouble);
 
-  // The key that `presented` is; null where none is. Takes the same time whichever it is, and
-  // however many of its bytes are right.
+  // Returns the key that `presented` is; null where none is. Takes the same time whichever it
+  // is, and however many of its bytes are right.
   std::shared_ptr<const Entry> Find(absl::string_view presented) EXCLUDES(mutex_);
 
  private:
@@ -45,7 +45,7 @@ class KeyRing {
   KeyRing(std::string path, const Clock& clock, OnTrouble on_trouble)
       : path_(std::move(path)), clock_(clock), on_trouble_(std::move(on_trouble)) {}
   absl::Status Read(const std::string& stamp) REQUIRES(mutex_);
-  // Looks at the file where that is due. Returns what to tell of.
+  // Looks at the file where that is due. Returns the trouble to report.
   absl::Status LookAtFile() REQUIRES(mutex_);
   std::string Stamp() const;
 

@@ -24,7 +24,7 @@ class KeyUse : public std::enable_shared_from_this<KeyUse> {
   void SetLimits(const KeyLimits& limits) EXCLUDES(mutex_);
   // Stands for the name; not 0, which stands for none.
   uint64_t id() const { return id_; }
-  // Its share of the server beside other keys.
+  // Its share of the server relative to other keys.
   double weight() const { return weight_; }
   // Equal for keys that share pages; not 0.
   uint64_t page_owner() const { return page_owner_; }

@@ -1,5 +1,5 @@
-// Rights, and THE table of what each method of gRPC takes. What a route of HTTP takes stands where
-// the route is added (server/http/router.h).
+// Rights, and THE table of the right that each method of gRPC takes. The right of a route of HTTP
+// is given where the route is added (server/http/router.h).
 //
 // Threads: pure.
 #pragma once
@@ -9,10 +9,10 @@
 namespace reprise {
 
 enum class Right {
-  kNone,     // health, liveness, readiness: whoever reaches the port
-  kInfer,    // inference, and what a client asks of a model before it
+  kNone,     // health, liveness, readiness: open to all
+  kInfer,    // inference, and the calls that a client makes before it
   kObserve,  // recipes, reports, statistics, /v2/overview
-  kAdmin,    // what changes the server for others, or shows a model's numbers
+  kAdmin,    // calls that change the server for others, or show a model's numbers
   kMetrics,  // /metrics
 };
 

@@ -29,7 +29,7 @@ class AnswerText {
     Add(stream_.Push(static_cast<uint32_t>(id)));
     return stops_.hit() != nullptr;
   }
-  // The text that was not told yet; `ended`: nothing follows.
+  // Returns the text that was not told yet; `ended`: nothing follows.
   std::string Take(bool ended) {
     if (ended) {
       Add(stream_.Finish());

@@ -27,7 +27,7 @@ absl::Status Refuse(size_t place, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("messages[", place, "]", why));
 }
 
-// The parts of a content as one text.
+// Returns the parts of a content as one text.
 absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
   std::string text;
   bool any = false;
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
   return text;
 }
 
-// A call with its arguments as the JSON that they are.
+// Returns a call with its arguments as the JSON that they are.
 std::string CallJson(const element& call) {
   object members;
   if (call.get(members) != simdjson::SUCCESS) return JsonOf(call);
@@ -78,7 +78,7 @@ std::string CallJson(const element& call) {
 absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
   object members;
   std::string_view role;
-  if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " is no object");
+  if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " must be an object");
   if (members["role"].get(role) != simdjson::SUCCESS) return Refuse(place, " has no role");
   std::string json = "{";
   for (const auto& [key, value] : members) {
@@ -96,7 +96,7 @@ absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
       }
       text += ']';
     } else if (value.is_null() && key != "content") {
-      continue;  // clients write what they do not set
+      continue;  // clients write members that they do not set as null
     } else {
       text = JsonOf(value);
     }
@@ -124,13 +124,13 @@ absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
   return json + "]";
 }
 
-// The member `name` as JSON where it is a list with elements; "null" where it is absent.
+// Returns the member `name` as JSON where it is a list with elements; "null" where it is absent.
 absl::StatusOr<std::string> ListJson(const object& body, const char* name) {
   element value;
   array list;
   if (body[name].get(value) != simdjson::SUCCESS || value.is_null()) return "null";
   if (value.get(list) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a list"));
   }
   return list.size() == 0 ? "null" : JsonOf(value);
 }
@@ -165,7 +165,7 @@ absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tool
   if (body["chat_template_kwargs"].get(more) == simdjson::SUCCESS && !more.is_null()) {
     object members;
     if (more.get(members) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"chat_template_kwargs\" is no object");
+      return absl::InvalidArgumentError("\"chat_template_kwargs\" must be an object");
     }
     for (const auto& [key, value] : members) {
       absl::StrAppend(&made.context, ",", JsonText(key), ":", JsonOf(value));
@@ -180,7 +180,7 @@ absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with
   object members;
   const simdjson::padded_string padded(body);
   if (parser.parse(padded).get(members) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the conversation is no JSON object");
+    return absl::InvalidArgumentError("the conversation must be a JSON object");
   }
   return ReadConversation(members, with_tools);
 }

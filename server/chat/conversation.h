@@ -28,15 +28,15 @@ struct Conversation {
 // member, and the message's place.
 absl::StatusOr<Conversation> ReadConversation(const simdjson::dom::object& body, bool with_tools);
 
-// The same of `body` as text. Errors: INVALID_ARGUMENT also for what is no JSON object.
+// The same of `body` as text. Errors: INVALID_ARGUMENT also if it is no JSON object.
 absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with_tools);
 
-// The context with the special tokens of `package`.
+// Returns the context with the special tokens of `package`.
 std::string WithSpecialTokens(const Conversation& conversation, const TextPackage& package);
 
-// Returns what the template of `model` makes of it now. Clients write a content that is null next
-// to calls of tools; where the template cannot take it, it is the empty text. Errors: those of
-// TextModel::Chat and of ChatTemplate::Render.
+// Returns the text that the template of `model` renders of it now. Clients write a content that
+// is null next to calls of tools; where the template cannot take it, it is the empty text. Errors
+// as of TextModel::Chat and ChatTemplate::Render.
 absl::StatusOr<std::string> RenderConversation(const Conversation& conversation,
                                                const TextModel& model,
                                                const std::function<absl::Status()>& go_on);

@@ -11,7 +11,7 @@ namespace reprise {
 
 // Shared with the thread that computes a mask.
 struct GrammarConstraint::Work {
-  // Computes the mask unless that has been done. Whoever comes first computes it.
+  // Computes the mask unless that has been done. The first caller computes it.
   void MakeMask() {
     MutexLock lock(mutex);
     if (is_made || !status.ok()) return;

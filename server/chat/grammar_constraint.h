@@ -1,5 +1,6 @@
-// GrammarConstraint: a grammar as what may follow in an answer. The mask of the next token is
-// computed next to the step that computes its scores, on a thread of texts where one is free.
+// GrammarConstraint: a grammar as the set of tokens that may follow in an answer. The mask of the
+// next token is computed next to the step that computes its scores, on a thread of texts where one
+// is free.
 //
 // Threads: one at a time calls its methods.
 #pragma once

@@ -12,7 +12,7 @@ namespace reprise {
 struct TextWishes {
   std::vector<std::string> stops;  // end an answer
   bool include_stop = false;       // are told then
-  bool skip_special = true;        // special tokens stand in no text
+  bool skip_special = true;        // special tokens do not appear in texts
   bool add_special = true;         // the tokenizer's own, to a prompt
   std::optional<GrammarText> grammar;
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The longest end of `text` that may be the beginning of one of `marks`.
+// Returns the longest end of `text` that may be the beginning of one of `marks`.
 size_t UnsureEnd(absl::string_view text, const std::vector<const char*>& marks) {
   size_t unsure = 0;
   for (const absl::string_view mark : marks) {
@@ -25,7 +25,7 @@ size_t UnsureEnd(absl::string_view text, const std::vector<const char*>& marks) 
   return unsure;
 }
 
-// The mark that `text` begins with; empty: none.
+// Returns the mark that `text` begins with; empty: none.
 absl::string_view MarkAt(absl::string_view text, const std::vector<const char*>& marks) {
   absl::string_view longest;
   for (const absl::string_view mark : marks) {
@@ -34,7 +34,7 @@ absl::string_view MarkAt(absl::string_view text, const std::vector<const char*>&
   return longest;
 }
 
-// Whether `text` is the beginning of a mark, and more of it is needed.
+// Returns whether `text` is the beginning of a mark, and more of it is needed.
 bool MayBeMark(absl::string_view text, const std::vector<const char*>& marks) {
   return std::any_of(marks.begin(), marks.end(), [&](absl::string_view mark) {
     return text.size() < mark.size() && absl::StartsWith(mark, text);
@@ -61,7 +61,7 @@ size_t EndOfValue(absl::string_view text, size_t begin) {
     if (c == '"') in_text = true;
     if (c == '{' || c == '[') ++depth;
     if (c == '}' || c == ']' || c == ',') {
-      if (depth == 0) return i;  // that of a number or a word
+      if (depth == 0) return i;  // the end of a number or a word
       if (c != ',' && --depth == 0) return i + 1;
     }
   }
@@ -80,8 +80,8 @@ struct Head {
   enum class Kind { kMore, kNone, kCall, kWhole } kind = Kind::kMore;
   std::string name;
   size_t arguments = 0;  // kCall: where they begin
-  std::string value;     // kWhole: they stand in front of the name
-  size_t end = 0;        // kWhole: that of the object
+  std::string value;     // kWhole: they precede the name
+  size_t end = 0;        // kWhole: the end of the object
 };
 
 Head ReadHead(absl::string_view text) {
@@ -147,8 +147,8 @@ ToolCallParts ToolCallReader::Finish() {
   ToolCallParts parts;
   while (!held_.empty() && Step(/*ended=*/true, parts)) {
   }
-  // A call that was not whole is told as it is; what never became one is content, but for the texts
-  // around calls.
+  // An incomplete call is told as it is; text that never became one is content, except for the
+  // texts around calls.
   const bool in_call = state_ == State::kArguments || state_ == State::kTail;
   const bool after_calls = state_ == State::kAround && calls_ > 0;
   if (!in_call && !after_calls) parts.content += std::exchange(unsure_, "") + held_;

@@ -41,7 +41,7 @@ class ToolCallReader {
  private:
   enum class State { kBegin, kContent, kAround, kName, kObject, kArguments, kTail };
 
-  // Takes what it can of the front of held_. False: more text is needed.
+  // Consumes as much as it can of the front of held_. False: more text is needed.
   bool Step(bool ended, ToolCallParts& parts);
   bool Begin(bool ended, ToolCallParts& parts);
   bool Content(bool ended, ToolCallParts& parts);
@@ -52,7 +52,7 @@ class ToolCallReader {
   bool Tail();
   // The call `name` begins; its arguments follow in held_.
   void BeginCall(std::string name, ToolCallParts& parts);
-  // Moves the front of held_ to what was read since the calls began.
+  // Moves the front of held_ to the text read since the calls began.
   void Drop(size_t size);
 
   const ToolForm& form_;

@@ -23,9 +23,10 @@ struct ToolForm {
   std::vector<const char*> separators = {};
 };
 
-// The form of a family by its template; that of a plain object where no text of a family is in it.
+// Returns the form of a family by its template; the form of a plain object where it contains no
+// text of a family.
 const ToolForm& ToolFormOf(absl::string_view chat_template);
-// A list of objects {"name", "arguments"}, and nothing else: what a grammar forces.
+// A list of objects {"name", "arguments"}, and nothing else: the form that a grammar forces.
 const ToolForm& ForcedToolForm();
 
 }  // namespace reprise

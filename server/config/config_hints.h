@@ -13,13 +13,14 @@
 
 namespace reprise {
 
-// Says what Reprise does in the place of a field; "" where the field is no hint. `path`:
+// Returns what Reprise does in place of a field; "" where the field is no hint. `path`:
 // "optimization.cuda", "instance_group.gpus".
 absl::string_view FieldHint(absl::string_view path);
 // The same for the name of a parameter: "intra_op_thread_count".
 absl::string_view ParameterHint(absl::string_view name);
 
-// Both tables, for the documentation: paths and parameters, each with what is done instead.
+// Returns both tables, for the documentation: paths and parameters, each with the behaviour
+// instead.
 std::vector<std::pair<std::string, std::string>> ConfigHints();
 
 }  // namespace reprise

@@ -78,7 +78,7 @@ struct Target : Options {
 // Says why `text` is no NAME=PATH of a model; the empty text where it is one.
 std::string TroubleOfModel(std::string& text) {
   const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return absl::StrCat(text, " is no NAME=PATH");
+  if (equals == std::string::npos || equals == 0) return absl::StrCat(text, " is not NAME=PATH");
   if (text.substr(0, equals).find('/') != std::string::npos) {
     return absl::StrCat(text, ": a name has no '/'");
   }
@@ -94,7 +94,7 @@ std::string TroubleOfEndpoint(std::string& text) {
   for (const absl::string_view scheme : {"http://", "https://"}) {
     if (absl::StartsWith(text, scheme) && text.size() > scheme.size()) return "";
   }
-  return absl::StrCat(text, " is no address of a collector: http://HOST:4318");
+  return absl::StrCat(text, " is not the address of a collector: http://HOST:4318");
 }
 
 // THE table of flags.
@@ -132,8 +132,8 @@ constexpr Flag kFlags[] = {
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
     {"--model-control-mode", "MODE", "none",
-     "none: load every model at start. explicit: load and unload as clients ask. poll: load what "
-     "is new or changed, unload what is gone",
+     "none: load every model at start. explicit: load and unload as clients ask. poll: load new "
+     "and changed models, unload removed ones",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<ModelControl>(app, flag, options.model_control,
                                       {{"none", ModelControl::kNone},
@@ -172,7 +172,7 @@ constexpr Flag kFlags[] = {
        return AddChoice<bool>(app, flag, options.exit_on_error, {{"true", true}, {"false", false}});
      }},
     {"--fail-on-compile", "true|false", "false",
-     "true: for tests: serve as ever, and end with exit code 3 if anything was compiled for a "
+     "true: for tests: serve as usual, and end with exit code 3 if anything was compiled for a "
      "request once the server was ready; the log names each",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<bool>(app, flag, options.fail_on_compile,
@@ -427,8 +427,8 @@ constexpr Flag kFlags[] = {
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--data-memory-mb", "MB", "0",
-     "Memory that values of requests decide, and not their shapes, of all requests together, in "
-     "MiB; 0: an eighth of what is there",
+     "Memory whose size the values of requests decide, and not their shapes, of all requests "
+     "together, in MiB; 0: an eighth of the memory",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.data_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
@@ -533,7 +533,7 @@ constexpr Flag kFlags[] = {
            options.max_queue_seconds = seconds;
          } else {
            throw CLI::ValidationError("--max-queue-time",
-                                      "SECONDS is " + text + ", auto or a number is wanted");
+                                      "SECONDS is " + text + ", it must be auto or a number");
          }
        };
        return app.add_option_function<std::string>(flag.name, read, flag.meaning);

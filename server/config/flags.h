@@ -1,4 +1,4 @@
-// The command line of `reprised`. Names that Triton has mean what they mean there.
+// The command line of `reprised`. Flags of Triton have the same meaning as there.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct FlagInfo {
   std::string meaning;
 };
 
-// Every flag, in the order of --help: the documentation is made from this table.
+// Returns every flag, in the order of --help: the documentation is made from this table.
 std::vector<FlagInfo> FlagTable();
 
 struct ParsedFlags {

@@ -30,7 +30,7 @@ std::optional<LogModule> ModuleNamed(absl::string_view name) {
 
 absl::Status NoLevel(absl::string_view name) {
   return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no level: debug, info, warning or error"));
+      absl::StrCat("'", name, "' is not a level: debug, info, warning or error"));
 }
 
 absl::Status NoModule(absl::string_view name) {
@@ -39,7 +39,7 @@ absl::Status NoModule(absl::string_view name) {
     names.push_back(LogModuleName(static_cast<LogModule>(i)));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no module: ", absl::StrJoin(names, ", ")));
+      absl::StrCat("'", name, "' is not a module: ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct LogLevels {
 
   // "info,capture=debug"; Parse(ToString()) is the same.
   std::string ToString() const;
-  // INVALID_ARGUMENT names what is no level or no module, and says which there are.
+  // INVALID_ARGUMENT names the unknown level or module, and lists the known ones.
   static absl::StatusOr<LogLevels> Parse(absl::string_view text);
   friend bool operator==(const LogLevels&, const LogLevels&) = default;
 };

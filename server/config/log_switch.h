@@ -15,9 +15,9 @@ class LogSwitch {
  public:
   explicit LogSwitch(const LogLevels& levels) { Set(levels); }
 
-  // Whether lines of `level` are written.
+  // Returns whether lines of `level` are written.
   bool Wants(LogLevel level) const { return level >= base_.load(std::memory_order_relaxed); }
-  // Whether debug lines of `module` are, whatever the level of all is.
+  // Returns whether debug lines of `module` are, whatever the level of all is.
   bool Wants(LogModule module) const {
     return debug_[static_cast<size_t>(module)].load(std::memory_order_relaxed);
   }

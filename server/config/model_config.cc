@@ -110,8 +110,8 @@ absl::Status Unsupported(absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat("config.pbtxt: ", what, " is not supported"));
 }
 
-// A model takes texts and pictures itself, and answers labels and boxes: what ensembles are made
-// of.
+// A model takes texts and pictures itself, and answers labels and boxes: the usual purpose of
+// ensembles.
 absl::Status NoEnsembles(absl::string_view what) {
   return absl::UnimplementedError(
       absl::StrCat("config.pbtxt: ", what,
@@ -205,7 +205,7 @@ absl::Status CheckTime(const char* field, uint64_t us) {
   return Invalid(absl::StrCat(field, " is ", us, ", the most is ", kLongestUs));
 }
 
-// How long a batch of several sequences may be waited for. What is state is read with the model.
+// How long to wait for a batch of several sequences. The state's fields are read with the model.
 absl::Status ReadSequenceBatching(const inference::ModelSequenceBatching& batching,
                                   int64_t max_batch_size, ModelSettings& settings) {
   RETURN_IF_ERROR(CheckTime("sequence_batching.max_sequence_idle_microseconds",
@@ -280,8 +280,8 @@ absl::Status ReadDynamicBatching(const inference::ModelDynamicBatching& batching
   return absl::OkStatus();
 }
 
-// `reprise.` ones are ours, some are hints, and all others are the user's own: whoever asks for the
-// config finds them there.
+// `reprise.` ones are ours, some are hints, and all others are the user's own: clients that ask for
+// the config find them there.
 absl::Status ReadParameter(const std::string& name, const std::string& value,
                            ModelSettings& settings) {
   if (const absl::string_view instead = ParameterHint(name); !instead.empty()) {
@@ -339,7 +339,7 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text, absl::str
   if (!config.default_model_filename().empty()) {
     if (absl::StrContains(config.default_model_filename(), '/')) {
       return Invalid(absl::StrCat("default_model_filename is \"", config.default_model_filename(),
-                                  "\", a file of the version's folder is wanted"));
+                                  "\", it must be a file of the version's folder"));
     }
     settings.model_filename = config.default_model_filename();
   }
@@ -374,8 +374,8 @@ absl::StatusOr<std::string> ConfigTextFromJson(const std::string& json) {
   inference::ModelConfig config;
   const auto parsed = google::protobuf::util::JsonStringToMessage(json, &config);
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the config is no JSON of a ModelConfig: ", std::string(parsed.message())));
+    return absl::InvalidArgumentError(absl::StrCat("the config is not the JSON of a ModelConfig: ",
+                                                   std::string(parsed.message())));
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(config, &text);

@@ -12,18 +12,18 @@
 
 namespace reprise {
 
-// The fields that are honoured, as paths ("dynamic_batching.max_queue_delay_microseconds").
+// Returns the fields that are honoured, as paths ("dynamic_batching.max_queue_delay_microseconds").
 std::vector<std::string> SupportedConfigFields();
 
 // Parses `text`, the config of the model in the folder `model_name`. An empty text is no config.
-// Errors: INVALID_ARGUMENT for what cannot be read or contradicts itself, UNIMPLEMENTED for a field
-// or value that is not supported. Both name the field.
+// Errors: INVALID_ARGUMENT for an unreadable or contradictory config, UNIMPLEMENTED for a field or
+// value that is not supported. Both name the field.
 absl::StatusOr<ModelSettings> ParseModelConfig(
     absl::string_view text, absl::string_view model_name,
     ConfigStrictness strictness = ConfigStrictness::kStrict);
 
-// The text of a config that a client sends as JSON (Triton's parameter `config` of a load). Errors:
-// INVALID_ARGUMENT for what is no JSON or no field.
+// Returns the text of a config that a client sends as JSON (Triton's parameter `config` of a load).
+// Errors: INVALID_ARGUMENT for invalid JSON or an unknown field.
 absl::StatusOr<std::string> ConfigTextFromJson(const std::string& json);
 
 }  // namespace reprise

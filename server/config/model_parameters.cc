@@ -307,13 +307,13 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.cut", "", "NODE,...", "nothing",
      "Nodes that run by themselves, between recipes, by patterns of names with *, such as "
-     "`/encoder/layer.11/*`: the model is cut there, and what follows runs at each request's own "
-     "sizes",
+     "`/encoder/layer.11/*`: the model is cut there, and the nodes after it run at each request's "
+     "own sizes",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return ReadNames(value, settings.cut.patterns);
      }},
     {"reprise.eager_ops", "", "OP,...", "nothing",
-     "Ops all nodes of which run by themselves, as those of reprise.cut do",
+     "Ops all of whose nodes run by themselves, like nodes of reprise.cut",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return ReadNames(value, settings.cut.ops);
      }},
@@ -353,7 +353,7 @@ constexpr Parameter kParameters[] = {
        settings.cache_dtype = *dtype;
        return absl::OkStatus();
      }},
-    {"reprise.context", "", "integer", "what the model has",
+    {"reprise.context", "", "integer", "the model's own",
      "Most tokens of a sequence, prompt and answer together",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 2, int64_t{1} << 24, settings.context);
@@ -390,7 +390,7 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.state_bytes);
      }},
-    {"reprise.eos_token_ids", "", "list of ids", "what genai_config.json and its like say",
+    {"reprise.eos_token_ids", "", "list of ids", "from genai_config.json and similar files",
      "Ids that end an answer",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        for (const absl::string_view part : absl::StrSplit(value, ',')) {
@@ -417,7 +417,7 @@ constexpr Parameter kParameters[] = {
        settings.fills[std::string(input)] = number;
        return absl::OkStatus();
      }},
-    // Read by server/repository/model_loader.cc, for the rooms that know what they mean.
+    // Read by server/repository/model_loader.cc, for the rooms that define them.
     {"reprise.pooling", "",
      "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken|splade|tokens|none",
      "as the model's folder says, else mean",

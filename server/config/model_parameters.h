@@ -17,14 +17,14 @@ struct ModelParameterInfo {
   std::string meaning;
 };
 
-// Every parameter: the documentation is made from this table.
+// Returns every parameter: the documentation is made from this table.
 std::vector<ModelParameterInfo> ModelParameterTable();
 
-// Sets what `name` = `value` says. Errors: INVALID_ARGUMENT naming the parameter and the value.
+// Applies `name` = `value`. Errors: INVALID_ARGUMENT naming the parameter and the value.
 absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value,
                                  ModelSettings& settings);
 
-// Whether `name` is no parameter of ours and nearly one.
+// Returns whether `name` is no parameter of ours and nearly one.
 bool IsNearModelParameter(absl::string_view name);
 
 }  // namespace reprise

@@ -36,9 +36,10 @@ struct WarmupSettings {
 
 struct ModelSettings {
   ConfigStrictness strictness = ConfigStrictness::kStrict;
-  std::vector<std::string> hints;  // what was left out, a sentence each
+  std::vector<std::string> hints;  // fields that were left out, a sentence each
   inference::ModelConfig config;   // the file as written; the default message without one
-  // config.pbtxt has the line: 0 written out means no batching, left out means what the model can.
+  // config.pbtxt has the line: 0 written out means no batching, left out means whatever the model
+  // supports.
   bool max_batch_size_given = false;
   std::string model_filename = "model.onnx";
 
@@ -67,11 +68,11 @@ struct ModelSettings {
   bool generation = true;
   int64_t cache_bytes = int64_t{1} << 30;  // the most that keys and values take
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
-  int64_t context = 0;           // positions of a sequence; 0: what the model has
-  int64_t max_stall_ms = 20;     // what prompts may add to the time between tokens
+  int64_t context = 0;           // positions of a sequence; 0: as many as the model has
+  int64_t max_stall_ms = 20;     // the most time that prompts may add between two tokens
   int64_t max_sequences = 64;    // that are computed side by side
   bool speculation = true;       // several tokens of a sequence in a step
-  std::vector<int64_t> eos_ids;  // empty: what the files beside the model say
+  std::vector<int64_t> eos_ids;  // empty: as in the files next to the model
   // State that is kept between requests (sequence_batching).
   int64_t max_live_sequences = 1024;
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
@@ -98,8 +99,8 @@ struct ModelSettings {
   uint64_t default_priority = 0;
 };
 
-// Whether requests lie end to end where the model can be computed so. Who names buckets, and says
-// nothing of packing, wants those.
+// Returns whether requests lie end to end where the model can be computed so. A config that names
+// buckets, and not packing, gets buckets.
 inline bool WantsPacking(const ModelSettings& settings) {
   return settings.packing.value_or(settings.buckets.empty() && settings.learnt_buckets.empty());
 }

@@ -15,7 +15,7 @@
 namespace reprise {
 
 enum class DeviceKind { kCpu, kReference };
-// When models are loaded: all at the start; when somebody asks; as their folders change.
+// When models are loaded: all at the start; on request; as their folders change.
 enum class ModelControl { kNone, kExplicit, kPoll };
 enum class LogFormat { kText, kJson };
 
@@ -75,10 +75,11 @@ struct Options {
   int http_max_connections = 0;      // 0: a third of the descriptors
   int write_timeout_secs = 30;       // a client may read nothing of an answer
   int64_t in_flight_memory_mb = 0;   // MiB of requests and answers under way; 0: half of the memory
-  int64_t connection_memory_mb = 0;  // MiB of those of one connection; 0: half of that
+  int64_t connection_memory_mb = 0;  // MiB of one connection's; 0: half of that
   bool system_shared_memory = false;      // clients may have tensors in shared memory
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
-  int64_t eager_cache_memory_mb = 64;     // MiB of what eager runs prepare; 0: it is not kept
+  int64_t eager_cache_memory_mb = 64;     // MiB of weights prepared by eager runs; 0: they are not
+                                          // kept
   int64_t arena_memory_mb = 0;            // MiB of all streams' arenas together; 0: no limit
   int64_t data_memory_mb = 0;             // MiB that data decide; 0: an eighth of the memory
   int64_t parameter_memory_mb = 0;        // MiB of all models' parameters together; 0: no limit
@@ -89,8 +90,8 @@ struct Options {
   int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all
   std::optional<Isa> max_isa;  // absent: whatever the CPU has
   GemmProvider gemm_provider = GemmProvider::kAuto;
-  // How long a request may have to wait by what is in front of it; 0: no limit; absent: a second,
-  // or 20 replays of the largest bucket where these take longer.
+  // How long a request may have to wait for the requests in front of it; 0: no limit; absent: a
+  // second, or 20 replays of the largest bucket where these take longer.
   std::optional<double> max_queue_seconds;
   bool frozen = false;                    // no model captures anything for a request
   bool eager = false;                     // no model captures anything at all: they run op by op

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// Whether the name of a file says that it is one.
+// Returns whether the name of a file says that it is one.
 bool IsArchiveName(const std::string& name);
 
 // Unpacks `archive` into the empty folder `folder`, at most `most_bytes`. Errors: INVALID_ARGUMENT

@@ -30,7 +30,7 @@ std::string FileText(const std::string& path) {
 
 std::string InHome(const char* path) { return absl::StrCat(Environment("HOME"), "/", path); }
 
-// The first one of variables that is set; "" where none is.
+// Returns the first one of variables that is set; "" where none is.
 std::string FirstOf(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (std::string value = Environment(name); !value.empty()) return value;
@@ -43,7 +43,7 @@ std::string MemberText(const Json& json, const char* name) {
   return it != json.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// The members of the section of an INI file that `names` has one of.
+// Returns the members of the section of an INI file that `names` has one of.
 std::map<std::string, std::string> Section(const std::string& path,
                                            std::initializer_list<std::string> names) {
   std::map<std::string, std::string> members;
@@ -95,7 +95,7 @@ std::string Base64Url(absl::string_view bytes) {
   return std::string(absl::StripSuffix(absl::StripSuffix(text, "="), "="));
 }
 
-// The form that asks a token's server for one; "" for a kind of account that is not known.
+// Returns the form that asks a token's server for one; "" for a kind of account that is not known.
 absl::StatusOr<std::string> TokenForm(const Json& account, const std::string& server,
                                       const std::string& path) {
   const std::string type = MemberText(account, "type");

@@ -1,6 +1,6 @@
 // The credentials that people already have for each kind of place, where its own tools keep them.
 //
-// Nothing here is logged or shown; errors name the variable or the file, never what is in it.
+// Nothing here is logged or shown; errors name the variable or the file, never its contents.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// The Hugging Face Hub's: $HF_TOKEN, else the file $HF_TOKEN_PATH, $HF_HOME/token or
-// ~/.cache/huggingface/token; "" without any.
+// Returns the Hugging Face Hub's: $HF_TOKEN, else the file $HF_TOKEN_PATH,
+// $HF_HOME/token or ~/.cache/huggingface/token; "" without any.
 std::string HubToken();
 
 // AWS's: $AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, else the profile $AWS_PROFILE ("default")
@@ -29,11 +29,11 @@ absl::StatusOr<AwsCredentials> FindAwsCredentials(const std::function<bool()>& c
 // cannot be used, a refusal of the token's server.
 absl::StatusOr<std::string> GoogleToken(const std::function<bool()>& cancelled);
 
-// The value of an environment variable; "" where it is not set.
+// Returns the value of an environment variable; "" where it is not set.
 std::string Environment(const char* name);
 
-// A file of further authorities (PEM): the first of $SSL_CERT_FILE, $AWS_CA_BUNDLE,
-// $REQUESTS_CA_BUNDLE and $CURL_CA_BUNDLE that is set.
+// Returns a file of further authorities (PEM): the first of $SSL_CERT_FILE,
+// $AWS_CA_BUNDLE, $REQUESTS_CA_BUNDLE and $CURL_CA_BUNDLE that is set.
 std::string AuthoritiesFile();
 
 }  // namespace reprise

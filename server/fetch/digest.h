@@ -21,14 +21,14 @@ class Digest {
   void Add(absl::string_view bytes);
   // Hexadecimal digits in lower case; nothing is added afterwards.
   std::string Hex();
-  // The bytes themselves.
+  // Returns the bytes themselves.
   std::string Raw();
 
  private:
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> state_;
 };
 
-// The sha256 of `bytes` in hexadecimal digits.
+// Returns the sha256 of `bytes` in hexadecimal digits.
 std::string Sha256Hex(absl::string_view bytes);
 
 // A signature by RS256 of `text` with a private key in PEM; empty where the key cannot be used.

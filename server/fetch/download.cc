@@ -136,7 +136,7 @@ class Part {
     return absl::OkStatus();
   }
 
-  // Reads what an earlier process has left.
+  // Reads the part that an earlier process has left.
   absl::Status Resume() {
     check_.Reset();
     std::vector<char> block(kBlock);
@@ -177,7 +177,7 @@ class Part {
   int64_t size_ = 0;
 };
 
-// The first byte of an answer with a part of a file; -1 where that is not told.
+// Returns the first byte of an answer with a part of a file; -1 where that is not told.
 int64_t BeginOf(const HttpHead& head) {
   const std::vector<std::string> words =
       absl::StrSplit(head.Header("content-range"), absl::ByAnyChar(" -/"));
@@ -230,7 +230,7 @@ void Pause(int attempt, const std::function<bool()>& cancelled) {
 absl::Status TransferFile(const RemoteFile& file, Part& part, const fs::path& whole,
                           DownloadLimits& limits) {
   absl::Status last;
-  bool again = part.size() > 0;  // bytes of an earlier process may not be those of now
+  bool again = part.size() > 0;  // the file may have changed since an earlier process
   if (file.identity.empty() || (file.bytes >= 0 && part.size() > file.bytes)) {
     RETURN_IF_ERROR(part.Clear());
   }

@@ -1,8 +1,8 @@
 // Downloads of single files into a folder that several processes share.
 //
 // A file grows as NAME.part, which its downloader has locked, and gets its name once its bytes are
-// whole and have the digest that the place told. What a process leaves unfinished the next goes on
-// with; two that want the same file wait for one transfer.
+// whole and have the digest that the place gave. The next process resumes an unfinished file; two
+// that need the same file wait for one transfer.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ struct DownloadLimits {
   std::function<bool()> cancelled = [] { return false; };
 };
 
-// Brings `file` into `folder`; the path there. Errors: UNAVAILABLE where the place does not answer
-// after some attempts; DATA_LOSS where the bytes are not those that it told; RESOURCE_EXHAUSTED for
-// the limit, or a full disk, with what is kept; CANCELLED.
+// Downloads `file` into `folder` and returns the path there. Errors: UNAVAILABLE where the place
+// does not answer after some attempts; DATA_LOSS where the bytes differ from its digest;
+// RESOURCE_EXHAUSTED for the limit, or a full disk, with the kept files; CANCELLED.
 absl::StatusOr<std::filesystem::path> Download(const RemoteFile& file,
                                                const std::filesystem::path& folder,
                                                DownloadLimits& limits);

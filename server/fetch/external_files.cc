@@ -94,7 +94,7 @@ absl::StatusOr<std::vector<std::string>> ExternalFiles(const std::filesystem::pa
     whole = Walk(Message::kModel, input, 0, locations);
   }
   if (!whole) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " is no ONNX file"));
+    return absl::InvalidArgumentError(absl::StrCat(name, " is not an ONNX file"));
   }
   for (const std::string& location : locations) {
     if (!IsInnerPath(location)) {

@@ -125,7 +125,8 @@ class Fetch {
     return model;
   }
 
-  // The files to bring, `model` being the one that is loaded; "" where the folder says that itself.
+  // Returns the files to download, `model` being the one to load; "" where the folder decides that
+  // itself.
   absl::StatusOr<WantedFiles> Choose() const {
     std::vector<std::string> paths;
     for (const RemoteFile& file : remote_.files) paths.push_back(file.path);
@@ -133,7 +134,7 @@ class Fetch {
     if (url_.scheme == ModelUrl::Scheme::kHub) {
       return ChooseFiles(paths, url_.file, options_.variant, url_.place);
     }
-    // A folder of a bucket is somebody's own: it is served as it would be from a disk.
+    // A folder of a bucket is the user's own: it is served as it would be from a disk.
     return WantedFiles{.model = "", .files = paths};
   }
 
@@ -150,7 +151,7 @@ class Fetch {
                                                        options_.most_bytes >> 20));
     }
     for (const RemoteFile* file : files) RETURN_IF_ERROR(DownloadOne(*file));
-    // The files that the model's name beside them.
+    // The files that the model's name as external data.
     for (const std::string& path : wanted.files) {
       if (absl::EndsWith(path, ".onnx")) RETURN_IF_ERROR(DownloadExternal(path));
     }

@@ -8,7 +8,7 @@
 // process ended before they were whole. Several processes may share the cache. A place that does
 // not answer is no reason not to serve: the version of the last time is taken, with a warning.
 //
-// Threads: pure but for the files; calls for the same model wait for each other.
+// Threads: pure except for the files; calls for the same model wait for each other.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct FetchedModel {
   bool is_stale = false;  // its place did not answer
 };
 
-// `url`: see ModelUrl. Errors: those of ListRemote and Download; INVALID_ARGUMENT for an archive or
-// a list that leads out of its folder; NOT_FOUND with what to do where there is no model.
+// `url`: see ModelUrl. Errors as of ListRemote and Download; INVALID_ARGUMENT for an archive or a
+// list that leads out of its folder; NOT_FOUND with advice where there is no model.
 absl::StatusOr<FetchedModel> FetchModel(const std::string& url, const FetchOptions& options);
 
 // "fetching hf://acme/minilm: 45.1 of 90.4 MiB".

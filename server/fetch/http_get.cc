@@ -154,7 +154,7 @@ absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "reprise");
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https");
-  // A signature is for one host, and so is what is posted.
+  // A signature is for one host, and so is a posted form.
   const bool follows = request.aws_key_id.empty() && request.form.empty();
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, follows ? 1L : 0L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);

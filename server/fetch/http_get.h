@@ -27,8 +27,8 @@ struct HttpGet {
   std::string aws_key_id = {}, aws_secret = {}, aws_token = {}, aws_region = {};
   std::string form = {};         // not empty: a POST of it, which follows no redirect
   std::string authorities = {};  // a file of PEM; empty: the system's
-  int64_t offset = 0;            // the first byte that is wanted
-  bool first_byte = false;       // and no other: to learn what there is
+  int64_t offset = 0;            // the first byte to read
+  bool first_byte = false;       // and no other: to learn the size
 };
 
 struct HttpHead {
@@ -44,11 +44,11 @@ struct HttpHead {
 using HttpSink = absl::FunctionRef<absl::Status(const HttpHead& head, absl::string_view bytes)>;
 
 // Errors: UNAVAILABLE where no answer comes, or one that says to try again (429, 5xx); NOT_FOUND;
-// PERMISSION_DENIED for 401 and 403; CANCELLED once `cancelled` returns true; those of `sink`.
+// PERMISSION_DENIED for 401 and 403; CANCELLED once `cancelled` returns true; errors of `sink`.
 absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
                              const std::function<bool()>& cancelled);
 
-// The whole body, of at most `most_bytes`; `head`, where not null, gets its head.
+// Returns the whole body, of at most `most_bytes`; `head`, where not null, gets its head.
 absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
                                     const std::function<bool()>& cancelled,
                                     HttpHead* head = nullptr);
@@ -56,9 +56,9 @@ absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
 // `text` as a part of an address; '/' stays where `slashes`.
 std::string UrlEncoded(absl::string_view text, bool slashes);
 
-// The address without its query.
+// Returns the address without its query.
 std::string WithoutQuery(absl::string_view url);
-// The address as people may see it: without user, password and query.
+// Returns the address as people may see it: without user, password and query.
 std::string ShownUrl(absl::string_view url);
 
 }  // namespace reprise

@@ -49,8 +49,8 @@ std::string Element(absl::string_view xml, const std::string& name) {
                                                     {"&amp;", "&"}});
 }
 
-// The place of an object in the folder that `path` names, or of the object itself; "" where the key
-// only begins with the same letters.
+// Returns the place of an object in the folder that `path` names, or of the object itself; "" where
+// the key only begins with the same letters.
 std::string PlaceIn(const std::string& path, const std::string& key, bool& is_file) {
   if (key == path) {
     is_file = true;
@@ -91,7 +91,7 @@ absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool
                         .aws_token = aws.token,
                         .aws_region = aws.region,
                         .authorities = AuthoritiesFile()};
-  // Buckets are hosts at Amazon's, but for those whose dots no certificate fits.
+  // Buckets are hosts at Amazon's, except those whose dots no certificate fits.
   const bool is_path = !aws.endpoint.empty() || absl::StrContains(url.place, '.');
   const std::string bucket =
       !aws.endpoint.empty() ? absl::StrCat(aws.endpoint, "/", url.place)
@@ -113,7 +113,7 @@ absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool
       RemoteFile file = {.get = base};
       if (!absl::SimpleAtoi(Element(object, "Size"), &file.bytes)) file.bytes = -1;
       const std::string tag = absl::StrReplaceAll(Element(object, "ETag"), {{"\"", ""}});
-      // The md5 of what was sent in one piece.
+      // The md5 of a file that was uploaded in one piece.
       if (tag.size() == 32) file.digest = absl::StrCat("md5:", tag);
       file.etag = absl::StrCat("\"", tag, "\"");
       file.identity = absl::StrCat(bucket, "/", key, " ", tag, " ", file.bytes);
@@ -145,7 +145,8 @@ absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<boo
     if (!text.ok()) return WithHint(text.status(), kGoogleHint);
     const nlohmann::json list = nlohmann::json::parse(*text, nullptr, false);
     if (!list.is_object()) {
-      return absl::UnavailableError(absl::StrCat(objects, " answers no list of objects"));
+      return absl::UnavailableError(
+          absl::StrCat(objects, " does not answer with a list of objects"));
     }
     const nlohmann::json none = nlohmann::json::array();
     for (const auto& item : list.contains("items") ? list["items"] : none) {

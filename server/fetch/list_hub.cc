@@ -29,8 +29,8 @@ int64_t NumberAt(const Json& json, const char* name) {
   return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : -1;
 }
 
-// The address of rel="next" in a header Link; "" where there is none, or where it leads away from
-// `endpoint`.
+// Returns the address of rel="next" in a header Link; "" where there is none, or where it leads
+// away from `endpoint`.
 std::string NextPage(const std::string& link, const std::string& endpoint) {
   for (const absl::string_view part : absl::StrSplit(link, ',')) {
     const size_t open = part.find('<'), close = part.find('>');
@@ -75,7 +75,8 @@ absl::StatusOr<RemoteModel> ListHub(const ModelUrl& url, const std::function<boo
                      GetText(at(page), kMostListingBytes, cancelled, &head));
     const Json entries = Json::parse(text, nullptr, false);
     if (!entries.is_array()) {
-      return absl::UnavailableError(absl::StrCat(ShownUrl(page), " answers no list of files"));
+      return absl::UnavailableError(
+          absl::StrCat(ShownUrl(page), " does not answer with a list of files"));
     }
     for (const Json& entry : entries) {
       if (TextAt(entry, "type") != "file") continue;

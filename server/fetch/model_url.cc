@@ -122,7 +122,7 @@ absl::StatusOr<ModelUrl> ModelUrl::Parse(absl::string_view text) {
     return BadUrl(url.shown, "has another scheme");
   if (plain && url.sha256.empty() && !IsLoopback(url.shown)) {
     return BadUrl(url.shown,
-                  "is not encrypted: http is taken with #sha256=DIGEST, or from this machine");
+                  "is not encrypted: http is accepted with #sha256=DIGEST, or from this machine");
   }
   url.place = std::string(text);
   const absl::string_view shown = absl::string_view(url.shown).substr(url.shown.find("://") + 3);

@@ -26,12 +26,12 @@ struct ModelUrl {
   std::string file;      // "onnx/model_int8.onnx"; empty: the usual one
   std::string sha256;    // that the bytes must have, in hexadecimal digits; empty: any
 
-  // Whether `text` is meant to be one: it begins with letters and "://".
+  // Returns whether `text` is meant to be one: it begins with letters and "://".
   static bool IsUrl(absl::string_view text);
-  // Errors: INVALID_ARGUMENT with the form that is wanted.
+  // Errors: INVALID_ARGUMENT with the expected form.
   static absl::StatusOr<ModelUrl> Parse(absl::string_view text);
 
-  // A name for the model, where none is given: "all-MiniLM-L6-v2".
+  // Returns a name for the model, where none is given: "all-MiniLM-L6-v2".
   std::string DefaultName() const;
 };
 

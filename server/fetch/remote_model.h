@@ -18,9 +18,9 @@ struct RemoteFile {
   // The digest of its bytes, "sha256:DIGITS", "md5:DIGITS" or "git:DIGITS" (a sha1 of git's);
   // empty: none is told, and the size counts alone.
   std::string digest;
-  // A text that is another one for other bytes; empty: nothing is told that could say so.
+  // A text that differs for other bytes; empty: none is known.
   std::string identity;
-  std::string etag;  // as it stands in the header, for requests that go on; empty: not told
+  std::string etag;  // as in the header, for requests that go on; empty: unknown
   HttpGet get;
 };
 
@@ -31,8 +31,8 @@ struct RemoteModel {
   bool is_file = false;  // one file, which may be an archive
 };
 
-// Lists what `url` names. Errors: UNAVAILABLE where the place does not answer, NOT_FOUND and
-// PERMISSION_DENIED as it says, with the credentials that were looked for.
+// Lists the files at `url`. Errors: UNAVAILABLE where the place does not answer, NOT_FOUND
+// and PERMISSION_DENIED as it says, with the credentials that were looked for.
 absl::StatusOr<RemoteModel> ListRemote(const ModelUrl& url, const std::function<bool()>& cancelled);
 
 // The parts of ListRemote, a file each.
@@ -40,7 +40,7 @@ absl::StatusOr<RemoteModel> ListHub(const ModelUrl& url, const std::function<boo
 absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool()>& cancelled);
 absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<bool()>& cancelled);
 
-// A file that lies at `path` in the folder of `url`, an address of the web.
+// Returns a file that lies at `path` in the folder of `url`, an address of the web.
 absl::StatusOr<RemoteFile> RemoteFileBeside(const ModelUrl& url, const std::string& path,
                                             const std::function<bool()>& cancelled);
 

@@ -60,7 +60,7 @@ absl::Status NoModel(const std::vector<std::string>& files, const std::string& r
                    weights ? absl::StrCat("; ", ExportAdvice(repository)) : ""));
 }
 
-// The file that `wish` names: its path, the end of it, or its name without ".onnx".
+// Returns the file that `wish` names: its path, the end of it, or its name without ".onnx".
 absl::StatusOr<std::string> FindWish(const std::vector<std::string>& files, const std::string& wish,
                                      const std::string& repository) {
   std::vector<std::string> models, fits;

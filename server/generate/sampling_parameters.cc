@@ -287,7 +287,7 @@ constexpr Row kRows[] = {
      }},
 };
 
-// Those that say how a token is drawn, and those of beams alone.
+// Parameters of drawing a token, and of beams alone.
 constexpr const char* kOfDraws[] = {"top_p",
                                     "top_k",
                                     "min_p",

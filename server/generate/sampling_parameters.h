@@ -24,18 +24,18 @@ namespace reprise {
 
 class SamplingParameters {
  public:
-  // Sets what `name` stands for. INVALID_ARGUMENT for one that is not known, is given twice, or has
-  // a value of another kind.
+  // Sets the parameter `name`. INVALID_ARGUMENT for one that is not known, is given twice, or has a
+  // value of another kind.
   absl::Status Set(const std::string& name, const ParameterValue& value);
   // The members of a JSON object.
   absl::Status SetAll(absl::string_view json);
   absl::Status SetAll(const simdjson::dom::element& json);
   // A member of such an object; null sets nothing.
   absl::Status SetOne(const std::string& name, const simdjson::dom::element& json);
-  // Whether `name` is a parameter.
+  // Returns whether `name` is a parameter.
   static bool Knows(absl::string_view name);
-  // INVALID_ARGUMENT naming a parameter that was given and does not apply beside the others: one of
-  // draws where answers are searched for by beams, or the other way about.
+  // INVALID_ARGUMENT naming a parameter that was given and does not apply with the others: one of
+  // draws where answers are searched for by beams, or vice versa.
   absl::Status CheckTogether() const;
 
   SamplingOptions sampling;
@@ -45,7 +45,7 @@ class SamplingParameters {
   uint64_t priority = 0;
   // In front of the first new token, where the prompt goes to an encoder; empty: the model's own.
   std::vector<int64_t> decoder_ids;
-  std::string cache_salt;  // keeps the pages of the request apart from those of others
+  std::string cache_salt;  // keeps the pages of the request apart from other requests' pages
 
  private:
   // Returns the row of the table of parameters for one that is given now.

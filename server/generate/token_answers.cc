@@ -22,7 +22,7 @@ void AddOutput(const char* name, const char* datatype, const std::vector<int64_t
                                   values.size() * sizeof(T));
 }
 
-// A row of `columns` tokens for each answer; what a shorter one lacks is id -1.
+// Fills a row of `columns` tokens for each answer; a shorter one is padded with id -1.
 void FillTokens(const TokenCallInfo& info,
                 const std::vector<const std::vector<SampledToken>*>& answers, size_t columns,
                 inference::ModelInferResponse& message) {

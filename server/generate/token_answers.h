@@ -20,7 +20,7 @@ void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event, co
 // All events of a call, put together.
 class WholeTokenAnswer {
  public:
-  // Whether the event was the last one.
+  // Returns whether the event was the last one.
   bool Add(const GenerationEvent& event, const TokenText& text);
   const absl::Status& status() const { return status_; }
   struct Answer {

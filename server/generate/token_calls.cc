@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
   return wide ? Numbers<int64_t>(input.bytes) : Numbers<int32_t>(input.bytes);
 }
 
-// The one element of a BYTES tensor.
+// Returns the one element of a BYTES tensor.
 absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
   uint32_t size = 0;
   if (input.datatype != "BYTES" || input.bytes.size() < sizeof(size)) {
@@ -127,7 +127,7 @@ absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request
 }
 
 // Returns when the answer must be whole: the transport's deadline or its own timeout, whichever
-// comes first; 0: there is none. A timeout beyond what the clock counts is none.
+// comes first; 0: there is none. A timeout beyond the range of the clock is none.
 int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   int64_t end_ns = 0;
   const int64_t timeout_us = request.parameters.timeout_us.value_or(0);
@@ -139,7 +139,7 @@ int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   return end_ns == kNoDeadline ? 0 : std::max<int64_t>(1, end_ns);
 }
 
-// The prompt as ids of the model.
+// Returns the prompt as ids of the model.
 absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const TextPrompt& prompt,
                                                   const Generator& generator, TextThreads& threads,
                                                   const std::function<absl::Status()>& go_on) {
@@ -275,7 +275,7 @@ struct AnswerTexts {
     if (found != answers.end()) return found->second;
     return answers.try_emplace(answer, model, wishes, min_tokens).first->second;
   }
-  // The part that `event` tells. Beams are told whole: their tokens were not seen before.
+  // Returns the part that `event` tells. Beams are told whole: their tokens were not seen before.
   TokenText TextOf(const GenerationEvent& event, bool whole) {
     AnswerText& answer = Of(event.answer);
     if (whole) {
@@ -341,7 +341,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
     RETURN_IF_ERROR(Submit(*beginning));
     return call;
   }
-  // The transport's memory may be gone by then.
+  // The transport's memory may be freed by then.
   beginning->request.model = beginning->request.version = beginning->request.id = "";
   if (!texts_.threads->Run([this, beginning] { Prepare(beginning); })) {
     return absl::UnavailableError("the server is stopping");
@@ -352,7 +352,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
 void TokenCalls::Prepare(const std::shared_ptr<Beginning>& beginning) const {
   TokenRequest& request = beginning->request;
   const std::function<absl::Status()> go_on = [&]() -> absl::Status {
-    if (beginning->call->cancelled()) return absl::CancelledError("the client has gone");
+    if (beginning->call->cancelled()) return absl::CancelledError("the client has disconnected");
     if (beginning->deadline_ns > 0 && clock_.NowNs() > beginning->deadline_ns) {
       return absl::DeadlineExceededError("the deadline passed before the prompt was read");
     }

@@ -137,8 +137,8 @@ class TokenCalls {
 
   bool Takes(const InferRequest& request) const;
   // With `counts_unread` events that are told count as not taken until the call hears of them
-  // (TokenCall::Took): with too many the sequence waits. `parameters` has what came one by one;
-  // those of the input sampling_parameters are added.
+  // (TokenCall::Took): with too many the sequence waits. `parameters` has the ones given one by
+  // one; the ones of the input sampling_parameters are added.
   absl::StatusOr<std::shared_ptr<TokenCall>> Start(const InferRequest& request,
                                                    SamplingParameters parameters,
                                                    bool counts_unread, OnTokens on_tokens) const;
@@ -147,7 +147,7 @@ class TokenCalls {
 
  private:
   struct Beginning;
-  // Submits what is ready.
+  // Submits the prepared request.
   absl::Status Submit(Beginning& beginning) const;
   // Makes the prompt and the grammar, then submits. Errors are told as the last event.
   void Prepare(const std::shared_ptr<Beginning>& beginning) const;

@@ -1,7 +1,7 @@
 // TokenSpans: the spans of a request for tokens that is traced: its time in the queue, its prompt
 // up to the first token, and the tokens that follow.
 //
-// Threads: the one that tells events.
+// Threads: the one that reports events.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class TokenSpans {
 
   bool wanted() const { return trace_ != nullptr; }
   std::string trace_id() const { return wanted() ? trace_->id_text() : ""; }
-  // Notes what was told at `now_ns`; with the last event the spans are added.
+  // Notes an event at `now_ns`; with the last event the spans are added.
   void On(const GenerationEvent& event, int64_t prompt_tokens, int64_t now_ns);
 
  private:

@@ -52,7 +52,7 @@ absl::Status BodyReader::OnLineByte(char c) {
       state_ == State::kLineStart || state_ == State::kField ? kMostTrailerBytes : kMostLineBytes;
   if (++line_bytes_ > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("more than ", most, " bytes in a line between chunks, or behind the last"));
+        absl::StrCat("more than ", most, " bytes in a line between chunks, or after the last"));
   }
   if (c == '\r') {
     after_return_ = true;
@@ -77,7 +77,7 @@ absl::Status BodyReader::OnLineByte(char c) {
 absl::Status BodyReader::OnSizeByte(char c) {
   if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) {
     if (!has_digit_ || (c != ';' && c != ' ' && c != '\t')) {
-      return absl::InvalidArgumentError("the size of a chunk is no hexadecimal number");
+      return absl::InvalidArgumentError("the size of a chunk is not a hexadecimal number");
     }
     state_ = State::kExtension;
     return absl::OkStatus();

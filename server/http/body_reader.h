@@ -1,9 +1,9 @@
 // BodyReader: the body of a request, out of the bytes that follow its header: as many as the header
 // says, or in chunks (RFC 9112, section 7.1).
 //
-// A client may say any length and send nothing: no more than kFirstBytes are held ready for what
-// has not come. Whatever a client sends is read or refused; extensions of chunks and fields after
-// the last one are passed over.
+// A client may say any length and send nothing: no more than kFirstBytes are allocated for bytes
+// that have not come. Everything that a client sends is read or refused; extensions of chunks and
+// fields after the last one are passed over.
 //
 //   BodyReader reader(std::nullopt);                      // in chunks
 //   ASSIGN_OR_RETURN(size_t taken, reader.Add("2\r\nab\r\n0\r\n\r\nGET "));

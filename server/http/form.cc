@@ -31,7 +31,7 @@ std::optional<std::string> ParameterOf(absl::string_view value, absl::string_vie
   return std::nullopt;
 }
 
-// Takes what stands in front of `mark` from `rest`, and the mark; nullopt where there is none.
+// Takes the text in front of `mark` from `rest`, and the mark; nullopt where there is none.
 std::optional<absl::string_view> TakeTo(absl::string_view mark, absl::string_view& rest) {
   const size_t end = rest.find(mark);
   if (end == absl::string_view::npos) return std::nullopt;

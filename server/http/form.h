@@ -3,7 +3,7 @@
 //   ASSIGN_OR_RETURN(const std::vector<FormPart> parts, ReadForm(request.Field("content-type"),
 //   request.body));
 //
-// Errors: INVALID_ARGUMENT for what is no such body. Memory: the parts are views of the body.
+// Errors: INVALID_ARGUMENT if it is no such body. Memory: the parts are views of the body.
 #pragma once
 
 #include <string>

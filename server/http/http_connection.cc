@@ -49,7 +49,7 @@ constexpr size_t kLeastCompressed = 1400;
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// The client sent what is no HTTP; otherwise it is done, gone or silent.
+// The bytes of the client are not HTTP; otherwise it is done, disconnected or silent.
 bool IsMalformed(boost::system::error_code error) {
   return error.category() == make_error_code(http::error::bad_method).category() &&
          error != http::error::end_of_stream && error != http::error::partial_message;
@@ -333,7 +333,7 @@ bool HttpConnection::RefuseHeader() {
     Refuse(400, "a request of HTTP/1.0 has no Transfer-Encoding");
     return true;
   }
-  // Two lengths of one body: whoever stands in front may have taken the other one.
+  // Two lengths of one body: a proxy in front may have taken the other one.
   if (header.count(http::field::content_length) + header.count(http::field::transfer_encoding) >
       1) {
     Refuse(400, "the body has more than one Content-Length or Transfer-Encoding");
@@ -523,7 +523,7 @@ void HttpConnection::Compress(HttpReply& reply) const {
 void HttpConnection::BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher) {
   watcher_ = std::move(watcher);
   Tell(head);
-  // Before 1.1 the end of the connection is that of the body.
+  // Before 1.1 the end of the connection is the end of the body.
   chunked_ = version_ >= 11;
   keep_ = keep_ && chunked_ && !context_.draining;
   std::string text = absl::StrCat("HTTP/1.1 ", head.status, " OK\r\nServer: reprise\r\n",

@@ -78,15 +78,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // The header is whole: parses it.
   void ParseHeader(size_t bytes);
   void OnHeader(Error error);
-  // Answers what HTTP/1.1 does not allow in a header. True: answered.
+  // Answers a header that HTTP/1.1 does not allow. True: answered.
   bool RefuseHeader();
   void ReadBody();
-  // Takes what the buffer has of the body. False: answered.
+  // Takes the part of the body that is in the buffer. False: answered.
   bool ReadBuffered();
   // Returns whether a body or an answer is larger than the account of a connection that holds
   // nothing else: no later attempt would change that.
   bool NeverFits(int64_t bytes) const;
-  // Takes what the body has grown to from the account. False: answered.
+  // Takes the size of the body so far from the account. False: answered.
   bool TakeBody(int64_t bytes);
   // Undoes the body's Content-Encoding, a part at a time, and handles the request.
   void DecodeBody();
@@ -98,20 +98,20 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Tells the log of the request that is answered with `reply`.
   void Tell(const HttpReply& reply);
   void Write(HttpReply reply);
-  // A reply in pieces: its header, then what comes, in order.
+  // Sends a reply in pieces: its header, then its pieces, in order.
   void BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher);
   void QueuePiece(std::string piece, bool last, std::function<void()> sent);
   void WritePieces();
   void OnPiece(Error error);
-  // Writes what can be written, and goes on while the client reads.
+  // Writes as much as possible, and goes on while the client reads.
   void WriteSome();
-  // Compresses the reply where the client wants that and it pays.
+  // Compresses the reply where the client accepts that and it pays.
   void Compress(HttpReply& reply) const;
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);
   void OnWritten(Error error);
-  // Ends our side and reads what the client still sends, for a while: closing at once would drop
-  // the answer with it.
+  // Ends our side and reads the rest that the client still sends, for a while: closing at once
+  // would drop the answer with it.
   void Linger();
   void Discard();
 

@@ -23,10 +23,10 @@ struct HttpRequest {
   RequestPath path;
   HttpFields fields;  // headers; names in lower case
   std::string body;
-  std::shared_ptr<const Peer> peer;  // who asks
+  std::shared_ptr<const Peer> peer;  // the client
   bool is_spare = false;             // its connection is above the limit: see ConnectionPlace
 
-  // The first value of the header `name` (in lower case); "" where there is none.
+  // Returns the first value of the header `name` (in lower case); "" where there is none.
   absl::string_view Field(absl::string_view name) const;
 };
 
@@ -46,7 +46,8 @@ HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields = {});
 HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
                      HttpFields fields = {});
 
-// One request, until it is answered. Ownership: shared by the connection and by who answers.
+// One request, until it is answered. Ownership: shared by the connection and by the code that
+// answers.
 class HttpExchange {
  public:
   explicit HttpExchange(HttpRequest request) : request_(std::move(request)) {}
@@ -60,7 +61,7 @@ class HttpExchange {
   // Set in the same place. Null: the request is not traced.
   void SetTrace(std::shared_ptr<RequestTrace> trace) { trace_ = std::move(trace); }
   const std::shared_ptr<RequestTrace>& trace() const { return trace_; }
-  // Whoever counts requests of models tells the log of this one.
+  // Set by code that counts requests of models and writes the log line of this one.
   void SetTold() { told_ = true; }
   bool told() const { return told_; }
   // A header that every answer to the request has.
@@ -79,8 +80,8 @@ class HttpExchange {
   virtual void Begin(HttpReply head) noexcept {}
   virtual void Send(std::string piece, bool last, std::function<void()> sent) noexcept {}
 
-  // Calls `leave` when the client is gone before it was answered; on a thread of the server, at
-  // most once, maybe before this returns.
+  // Calls `leave` when the client disconnects before it was answered; on a thread of the
+  // server, at most once, maybe before this returns.
   virtual void OnLeave(std::function<void()> leave) = 0;
 
  protected:

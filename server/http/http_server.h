@@ -44,13 +44,13 @@ struct HttpServerOptions {
   // The size that a body may have when its compression is undone; 0: max_body_bytes. Asked for
   // each.
   std::function<int64_t(const RequestPath& path)> max_inflated_bytes = nullptr;
-  // Bodies that are read or worked on, and answers that are not taken yet, are on it. What has no
-  // room is answered 429. Outlives the server; null: nothing is counted.
+  // Bodies that are read or worked on, and answers that are not taken yet, count here. Requests
+  // without room are answered 429. Outlives the server; null: nothing is counted.
   const ByteAccount* account = nullptr;
   // An answer may take this time to be read, and a second for each 64 KiB.
   std::chrono::nanoseconds write_timeout = std::chrono::seconds(30);
-  // Told of each request that nobody else tells the log of (HttpExchange::SetTold); null: nobody
-  // is.
+  // Called for each request that is not logged elsewhere (HttpExchange::SetTold); may be
+  // null.
   std::function<void(const AnsweredRequest& request)> on_answer = nullptr;
 };
 
@@ -60,16 +60,16 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
                                                            const HttpServerOptions& options,
                                                            HttpHandler handler);
-  // Cuts off what is open. Nobody may hold an exchange any more.
+  // Closes all open connections. No exchange may be held any more.
   ~HttpServer();
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const;
   int connections() const;
 
   // Closes each connection with its next answer from now on: clients turn to other servers.
   void Drain();
-  // Accepts nobody from now on, and closes connections that wait for a request.
+  // Accepts no connection from now on, and closes connections that wait for a request.
   void Leave();
 
   // Waits until no exchange is open and none ended for `quiet`, at most `timeout`. False: some are

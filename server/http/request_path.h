@@ -1,5 +1,5 @@
-// RequestPath: the path that a request asks for. The one place where a target is read: what judges
-// a request, what answers it and what bounds its body see the same segments, decoded once.
+// RequestPath: the path of a request. The one place where a target is parsed: access checks,
+// routes and body limits see the same segments, decoded once.
 //
 //   ASSIGN_OR_RETURN(const RequestPath path, RequestPath::Parse("/v2//models/a%20b/?verbose=1"));
 //   path.segments();  // {"v2", "models", "a b"}
@@ -24,7 +24,7 @@ class RequestPath {
   // Reads the target of a request line: "/path?query", or "http://host/path?query" as proxies are
   // sent it. Errors: INVALID_ARGUMENT for any other form, for a fragment, and for a segment that a
   // program in front may read as another path: a percent sign without two hexadecimal digits, and
-  // what decodes to a slash, to NUL, to "." or "..", or to bytes that are not UTF-8.
+  // a sequence that decodes to a slash, to NUL, to "." or "..", or to bytes that are not UTF-8.
   static absl::StatusOr<RequestPath> Parse(absl::string_view target);
 
   const std::vector<std::string>& segments() const { return segments_; }

@@ -1,4 +1,4 @@
-// Router: methods and paths -> what answers them, and the right that this takes.
+// Router: methods and paths -> their handlers, and the right that this takes.
 //
 //   router.Add("POST", "/v2/models/{model}/infer", Right::kInfer, handler);
 //   const Router::Found found = router.Find(request);
@@ -41,7 +41,7 @@ class Router {
   class Found {
    public:
     // Returns the right of the route. Where only the method does not fit, the right of a route that
-    // has the path; kInfer for paths that there are not.
+    // has the path; kInfer for unknown paths.
     Right right() const { return right_; }
     // Returns the route's pattern; "" without a route.
     absl::string_view pattern() const {

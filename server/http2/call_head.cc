@@ -36,7 +36,7 @@ absl::Status ReadCallHead(std::vector<std::pair<std::string, std::string>> field
       if (absl::EndsWith(name, "-bin")) {
         std::optional<std::string> decoded = DecodeBinaryField(value);
         if (!decoded.has_value()) {
-          return absl::InvalidArgumentError(absl::StrCat("metadata ", name, " is no base64"));
+          return absl::InvalidArgumentError(absl::StrCat("metadata ", name, " is not base64"));
         }
         value = *std::move(decoded);
       }

@@ -28,7 +28,7 @@ struct CallHead {
   std::shared_ptr<KeyUse> key;          // the gate's finding; null where no key is needed
   std::shared_ptr<RequestTrace> trace;  // the gate's as well; null: the call is not traced
 
-  // The first value of `name`; "" where there is none.
+  // Returns the first value of `name`; "" where there is none.
   absl::string_view Field(absl::string_view name) const {
     for (const auto& [key, value] : fields) {
       if (key == name) return value;
@@ -37,9 +37,9 @@ struct CallHead {
   }
 };
 
-// Fills `head`, but for its peer, and `encoding` (how messages are compressed, where they are) from
-// the fields of a header. `opened`: when the call began. Errors: INVALID_ARGUMENT for a value that
-// cannot be read, UNIMPLEMENTED for another compression.
+// Fills `head`, except for its peer, and `encoding` (how messages are compressed, where they are)
+// from the fields of a header. `opened`: when the call began. Errors: INVALID_ARGUMENT for a value
+// that cannot be read, UNIMPLEMENTED for another compression.
 absl::Status ReadCallHead(std::vector<std::pair<std::string, std::string>> fields,
                           std::chrono::steady_clock::time_point opened, CallHead& head,
                           std::string& encoding);

@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// Room for more of what waits: all that a client without room for answers may make wait, so that
-// its bytes are moved to no other block, and no hole stays behind.
+// Room for more waiting bytes: all that a client without room for answers may make wait, so that
+// its bytes are moved to no other block, and no hole stays in the heap.
 constexpr size_t kSpareBytes = 17 << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// FrameGate: keeps calls that a client begins while it may not begin one, as the bytes that they
-// are: a tenth of what an open stream takes.
+// FrameGate: keeps calls that a client begins while it may not begin one, as their raw bytes: a
+// tenth of the memory of an open stream.
 //
 // It stands in front of the session and reads the heads of frames alone. A frame that opens a
 // stream waits until it may, and with it all header blocks after it, which must keep their order.
@@ -27,7 +27,7 @@ class FrameGate {
 
   // Bytes of the client, however they are cut, from its first one on.
   void Receive(absl::string_view bytes, MayOpen may_open, Pass pass);
-  // Lets pass what may by now. False: nothing did.
+  // Lets frames pass that may by now. False: none did.
   bool Release(MayOpen may_open, Pass pass);
   // Bytes that wait.
   size_t held() const { return held_.size(); }

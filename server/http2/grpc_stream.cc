@@ -16,8 +16,8 @@ namespace reprise {
 namespace {
 
 constexpr size_t kPrefixBytes = 5;
-constexpr int64_t kOverhead = 128;           // an answer takes them beside its bytes
-constexpr int64_t kCallBytes = 2 << 10;      // a call takes them beside its header
+constexpr int64_t kOverhead = 128;           // an answer takes them besides its bytes
+constexpr int64_t kCallBytes = 2 << 10;      // a call takes them besides its header
 constexpr int64_t kInflatedBytes = 1 << 20;  // decompressed at a time, in some milliseconds
 constexpr char kContentType[] = "application/grpc";
 
@@ -288,7 +288,7 @@ void GrpcStream::End(const absl::Status& status) {
   status_ = status;
   EndTrace(status);
   Tell(status);
-  if (!status.ok()) {  // what was not sent of the answers never will be
+  if (!status.ok()) {  // the unsent answers never will be sent
     while (outgoing_.size() > (sent_ > 0 ? 1 : 0)) outgoing_.pop_back();
     CountUntaken();
   }
@@ -334,7 +334,7 @@ Http2Fields GrpcStream::Trailers() {
 void GrpcStream::OnClose() {
   if (std::exchange(closed_, true)) return;
   if (!status_.has_value()) EndTrace(absl::CancelledError("the client has left"));
-  // Nobody reads what is left.
+  // The rest is not read.
   const bool cut = !trailers_sent_ || !outgoing_.empty();
   outgoing_.clear();
   CountUntaken();
@@ -361,7 +361,7 @@ void GrpcStream::CheckTime(Clock::time_point now) {
     // The answer's end waits for a client that takes nothing, or does not end its half.
     return;
   }
-  // Messages that are whole wait for the handler, and hold up what is behind them.
+  // Whole messages wait for the handler, and hold up the ones after them.
   if (reader_.HasMessage() || inflater_ != nullptr) message_began_ = now;
   const bool waits_for_only = !is_stream_ && !had_message_ && inflater_ == nullptr;
   if ((reader_.IsInside() && passed(message_began_, limits.read_timeout, message_bytes_)) ||

@@ -1,8 +1,8 @@
 // GrpcStream: one stream of HTTP/2 as a call of gRPC: its header, its messages both ways, its
 // status.
 //
-// Ownership: the session holds the stream until it closes; the handler holds it until it is told
-// OnDone, and by what others are still to answer.
+// Ownership: the stream is held by the session until it closes, by the handler until it is told
+//            OnDone, and by pending answers.
 // Threads:   as RpcCall and Http2Stream say; all state is used on the connection's executor alone.
 #pragma once
 
@@ -58,10 +58,10 @@ class GrpcStream final : public RpcCall,
   // Runs `work(GrpcStream&)` on the executor, while the connection lives.
   template <typename Work>
   void Post(Work work) noexcept;
-  // Answers what is no call of gRPC.
+  // Answers a request that is no call of gRPC.
   void RefuseHttp(int status);
   void Start();
-  // Hands the next message to the handler where it wants one.
+  // Hands the next message to the handler where it has asked for one.
   void Deliver();
   int64_t MostInflatedBytes() const;
   void Inflate();
@@ -91,7 +91,7 @@ class GrpcStream final : public RpcCall,
   int64_t message_bytes_ = 0;  // have come of it
   std::unique_ptr<Inflater> inflater_;
   RpcMessage inflating_;
-  size_t unconsumed_ = 0;  // bytes of messages that nobody has asked for
+  size_t unconsumed_ = 0;  // bytes of messages that have not been asked for
   bool wanted_ = true;     // the handler asks for a message
   bool ended_ = false;     // the client sends no more
   bool told_end_ = false;

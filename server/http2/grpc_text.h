@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-// The value of grpc-timeout: at most eight digits and a unit (H, M, S, m, u, n). nullopt: it is
-// none.
+// Returns the value of grpc-timeout: at most eight digits and a unit (H, M, S, m, u, n).
+// nullopt: it is none.
 std::optional<std::chrono::nanoseconds> ParseGrpcTimeout(absl::string_view text);
 
-// The value of grpc-message: bytes that are not printable ASCII, and percent signs, as %XX.
+// Returns the value of grpc-message: bytes that are not printable ASCII, and percent signs, as %XX.
 std::string PercentEncoded(absl::string_view text);
 
 // True for content types of gRPC: application/grpc, with a suffix or parameters.
@@ -23,7 +23,7 @@ bool IsGrpcContent(absl::string_view content_type);
 // True for fields that belong to HTTP/2 and gRPC themselves: they are no metadata of a call.
 bool IsReservedField(absl::string_view name);
 
-// The value of metadata whose name ends in "-bin"; nullopt: it is no base64.
+// Returns the value of metadata whose name ends in "-bin"; nullopt: it is no base64.
 std::optional<std::string> DecodeBinaryField(absl::string_view value);
 
 }  // namespace reprise

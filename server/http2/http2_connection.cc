@@ -15,9 +15,9 @@ constexpr size_t kReadBytes = 64 << 10;
 // The same of a client that has not proved to read, and bytes of its calls that may wait at first.
 constexpr size_t kFewBytes = 4 << 10;
 constexpr size_t kFirstHeld = 8 << 10;
-// Bytes of calls that wait. More: they begin, since what makes room for answers may be behind them.
+// Bytes of calls that wait. More: they begin, since frames that make room for answers may follow.
 constexpr size_t kMostHeld = 64 << 10;
-// The same of a client that has said that no answer fits: what is behind them waits for its time.
+// The same of a client that has said that no answer fits: frames after them wait for its time.
 constexpr size_t kMostHeldRoomless = 12 << 10;
 // Reads of one turn: others have the thread then.
 constexpr int kReadsOfTurn = 16;
@@ -29,7 +29,7 @@ constexpr size_t kMostWaitingFrames = 256;
 constexpr std::chrono::seconds kCallingTime(1);
 // The time in which the news that a connection will end can go with an answer.
 constexpr std::chrono::milliseconds kAnswerTime(500);
-// A client that does not say within this time that it has heard of that is dead, or no client.
+// A client that does not confirm that within this time is dead, or no client.
 constexpr std::chrono::milliseconds kHearingTime(2500);
 // A client that was told all closes within this time.
 constexpr std::chrono::seconds kLingerTime(1);
@@ -167,7 +167,7 @@ void Http2Connection::Flush() {
   TellClosed();
   if (failed_) return End();
   if (session_->IsOver()) {
-    // Whoever was not told to go is cut off, or has said all itself.
+    // A client that was not told to go is cut off, or has said all itself.
     if (!drained_.has_value()) return End();
     Linger();
   }
@@ -201,7 +201,8 @@ void Http2Connection::End() {
 
 void Http2Connection::Linger() {
   if (lingers_.has_value()) return;
-  // The system would throw away what the client has not read yet if bytes of it met a closed end.
+  // The system would discard bytes that the client has not read yet if bytes of it met a closed
+  // end.
   lingers_ = Clock::now();
   stream_.CloseSending();
 }
@@ -251,7 +252,7 @@ void Http2Connection::CheckCalls(Clock::time_point now) {
     call.CheckTime(now);
     is_sending |= call.is_open_to_client();
   });
-  // Room for answers, and messages of calls that are open, may be behind those that wait to begin.
+  // Window updates, and messages of open calls, may be queued after the ones that wait to begin.
   if (reads_held_) {
     most_held_ = session_->RoomForAnswers() > 0 ? 2 * most_held_ : most_held_ + kFewBytes;
     most_held_ = std::min(most_held_, kMostHeld);

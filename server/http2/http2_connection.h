@@ -1,7 +1,7 @@
 // Http2Connection: one client's connection, from its first byte to its last: moves bytes between
-// the client's stream and the session, and ends what lasts too long.
+// the client's stream and the session, and ends steps that last too long.
 //
-// A connection that waits holds no buffers of its own: what is read goes to the session at once.
+// A connection that waits holds no buffers of its own: read bytes go to the session at once.
 //
 // Ownership: kept alive by the step under way and by its streams; the server knows it until it
 // ends. Threads:   all steps run on the connection's strand.
@@ -80,7 +80,7 @@ class Http2Connection final : public Http2StreamHost,
  private:
   void WaitToRead(ClientStream::State state);
   void ReadSome();
-  // The client has read what we sent, and has room for answers.
+  // Returns whether the client has read all that we sent, and has room for answers.
   bool TakesAnswers() const { return session_->RoomForAnswers() >= context_.http2.max_streams; }
   // Streams that the client may have open now: few while it does not take its answers.
   size_t MostStreams() const;
@@ -91,11 +91,11 @@ class Http2Connection final : public Http2StreamHost,
   bool ReleaseCalls();
   // Bytes of calls that may wait to begin.
   size_t MostHeld() const;
-  // Whether what waits, to be sent or to begin, is enough.
+  // Returns whether enough bytes wait, to be sent or to begin.
   bool HoldsReads() const;
   // Reads again where that was held up.
   void ReadOn();
-  // Sends what can be sent at once. False: the rest waits, or the connection has ended.
+  // Sends as much as possible at once. False: the rest waits, or the connection has ended.
   bool WriteSome();
   void WaitToWrite(ClientStream::State state);
   void TellClosed();
@@ -124,7 +124,7 @@ class Http2Connection final : public Http2StreamHost,
   size_t allowed_streams_;  // that may be open whatever is not taken
   size_t most_held_;        // bytes that may wait of a client that has not proved to read
   bool reads_held_ = false;
-  bool failed_ = false;  // what is to be sent still is, nothing is received
+  bool failed_ = false;  // pending bytes are still sent, nothing is received
   // Times that Check compares with the clock.
   Clock::time_point received_ = opened_;
   Clock::time_point idle_since_ = opened_;

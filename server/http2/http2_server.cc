@@ -38,7 +38,7 @@ class Http2Server::Impl {
         threads_(io_, &account) {}
   ~Impl() {
     threads_.Join();
-    // Streams hold their connection: what is open is ended, so that nothing outlives io_.
+    // Streams hold their connection: open ones are ended, so that nothing outlives io_.
     const auto connections = std::move(connections_);
     for (const Connection& connection : connections) connection->End();
   }

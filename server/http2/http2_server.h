@@ -33,18 +33,18 @@ class Http2Server {
   static absl::StatusOr<std::unique_ptr<Http2Server>> Start(Http2ServerOptions options,
                                                             const RpcRoutes& routes,
                                                             const ByteAccount& account);
-  // Cuts off what is open. Nobody may hold a call any more.
+  // Closes all open connections. No call may be held any more.
   ~Http2Server();
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const;
   int connections() const;
 
-  // Accepts nobody from now on, and asks clients to send their next calls elsewhere; those that
-  // they send here nevertheless are taken. Waits until no connection is left, at most until
-  // `deadline`. True: none is.
+  // Accepts no connection from now on, and asks clients to send their next calls elsewhere;
+  // calls that they send here nevertheless are taken. Waits until no connection is left, at
+  // most until `deadline`. True: none is.
   bool Leave(std::chrono::steady_clock::time_point deadline);
-  // The same, and cuts off what is open at `deadline`.
+  // The same, and closes the connections open at `deadline`.
   void Shutdown(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -17,12 +17,12 @@ constexpr size_t kHopelessHeaders = 4;
 constexpr size_t kFieldOverhead = 32;  // RFC 9113, 6.5.2
 constexpr size_t kMostFields = 256;
 constexpr int kFirstExtension = NGHTTP2_CONTINUATION + 1;  // the types that HTTP/2 does not have
-// SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
+// SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's priorities are ignored.
 constexpr int32_t kNoOldPriorities = 0x9;
 constexpr uint32_t kSmallAnswer = 1 << 10;
 // The stream that GOAWAY names while the last call is not known.
 constexpr int32_t kNoLastStream = std::numeric_limits<int32_t>::max();
-// The ping whose answer tells that the client has read what was sent before it.
+// The ping whose answer tells that the client has read everything sent before it.
 constexpr uint8_t kGoAwayPing[8] = {'g', 'o', 'i', 'n', 'g', ' ', 'a', 'w'};
 
 absl::string_view View(const uint8_t* bytes, size_t size) {
@@ -41,7 +41,7 @@ std::vector<nghttp2_nv> ToNv(const Http2Fields& fields) {
   return nv;
 }
 
-// Whether a stream that is reset with `code` ends by what the client sent, which HTTP/2 forbids.
+// Returns whether a stream that is reset with `code` ends by a violation of HTTP/2 by the client.
 bool IsFaultOfClient(uint32_t code) {
   return code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
          code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR;
@@ -157,8 +157,8 @@ struct Http2Session::Callbacks {
 
   static int OnData(nghttp2_session* session, uint8_t, int32_t id, const uint8_t* bytes,
                     size_t size, void* user) {
-    // The connection's window is for the sum of what is under way; what a stream keeps is bounded
-    // by its own.
+    // The connection's window is for the sum of the bytes under way; a stream's own window bounds
+    // the bytes that it keeps.
     nghttp2_session_consume_connection(session, size);
     Entry* const entry = EntryOf(session, id);
     if (entry == nullptr) return 0;
@@ -188,11 +188,11 @@ struct Http2Session::Callbacks {
     if (frame->hd.type == NGHTTP2_RST_STREAM && IsFaultOfClient(frame->rst_stream.error_code)) {
       self.CountFault();
     }
-    // A ping goes in front of whatever waits: it is made once the news has gone.
+    // A ping goes in front of all waiting frames: it is made once GOAWAY has been sent.
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
       nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);
     }
-    // An answer that is whole while the client still sends: nobody reads the rest.
+    // An answer that is whole while the client still sends: the rest is not read.
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
     if (ends && self.goes_with_answer_ && self.streams_.size() <= 1) self.BeginGoAway();

@@ -1,8 +1,8 @@
 // Http2Session: the server's side of one HTTP/2 connection, as bytes in and bytes out (libnghttp2).
 //
 // It bounds what a client can make it keep or do: headers, streams, resets, frames that carry
-// nothing. A client that passes a bound is told GOAWAY, and Receive says why; what a stream holds
-// is the stream's own account.
+// nothing. A client that passes a bound is told GOAWAY, and Receive says why; a stream accounts
+// for its own memory.
 //
 // Threads: one at a time. The methods of streams are called from within Receive and Produce, and
 // may call those that answer, but not Receive and Produce.
@@ -79,15 +79,15 @@ class Http2Session {
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
 
-  // Takes bytes of the client. After an error nothing more is received; what Produce gives still
-  // goes out.
+  // Takes bytes of the client. After an error nothing more is received; the output of Produce
+  // still goes out.
   absl::Status Receive(absl::string_view bytes);
   // Appends bytes to send until `out` has about `enough` of them, or there are no more.
   absl::Status Produce(std::string& out, size_t enough);
   // Nothing is to be read or sent any more.
   bool IsOver() const;
 
-  // Answers a stream: a header, and where `has_body` what its Produce gives and its trailers.
+  // Answers a stream: a header, and where `has_body` the output of its Produce and its trailers.
   absl::Status Respond(int32_t id, const Http2Fields& fields, bool has_body);
   // The stream has something to send again.
   void Resume(int32_t id) { nghttp2_session_resume_data(session_, id); }
@@ -97,8 +97,8 @@ class Http2Session {
   // The stream has done with bytes that it was given: the client may send the same number again.
   void Consume(int32_t id, size_t bytes) { nghttp2_session_consume_stream(session_, id, bytes); }
 
-  // Tells the client to open no more streams here; FinishGoAway, once it has heard of that, that
-  // those which it has opened by then are the last. `code` of HTTP/2.
+  // Tells the client to open no more streams here; FinishGoAway, once it has confirmed that,
+  // that the ones opened by then are the last. `code` of HTTP/2.
   void BeginGoAway();
   // BeginGoAway, in one packet with the next answer that ends the last open call: a client that
   // waits for an answer learns both at once, while it has no other call on its way.
@@ -112,7 +112,7 @@ class Http2Session {
   // Small answers for which the client has room: as many as there may be streams once it has read
   // our settings. Zero: it has said that no answer fits.
   size_t RoomForAnswers() const;
-  // Frames that wait to be sent, but for the bodies of answers.
+  // Frames that wait to be sent, except for the bodies of answers.
   size_t waiting_frames() const { return nghttp2_session_get_outbound_queue_size(session_); }
   // Ends all streams: each is told.
   void CloseAll();

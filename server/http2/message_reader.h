@@ -20,7 +20,7 @@ namespace reprise {
 struct RpcMessage {
   std::string bytes;
   bool is_compressed = false;
-  HeldBytes held;  // what the message takes, until it is let go
+  HeldBytes held;  // the memory of the message, until it is released
 };
 
 class MessageReader {
@@ -33,7 +33,7 @@ class MessageReader {
   absl::Status Add(absl::string_view bytes);
 
   bool HasMessage() const { return !whole_.empty(); }
-  // The oldest message that is whole; there is one.
+  // Returns the oldest message that is whole; there is one.
   RpcMessage Take();
   // A message has begun and is not whole.
   bool IsInside() const { return header_bytes_ > 0; }

@@ -1,12 +1,12 @@
-// RpcCall: one call of a client, as the methods of our services see it: who calls, and what to send
-// back. RpcHandler: what a method does with it.
+// RpcCall: one call of a client, as the methods of our services see it: the client, and the ways to
+// answer it. RpcHandler: a method's work for it.
 //
-// A handler is told of one message; it asks for the next with Read. It ends the call with Reply or
-// Finish, once. Calls that end otherwise (the client cancels, or is gone) are told OnCancel.
+// A handler receives one message; it asks for the next with Read. It ends the call with Reply or
+// Finish, once. Calls that end otherwise (the client cancels, or disconnects) end with OnCancel.
 //
 // Ownership: the call and its handler hold each other until the call is over.
-// Threads:   the methods of a call from any thread; those of a handler one at a time, on a thread
-//            of the server, which they must not block.
+// Threads:   the methods of a call from any thread; methods of a handler one at a time, on a
+//            thread of the server, which they must not block.
 // Memory:    the methods of a call throw nothing: where there is no memory, the connection ends.
 #pragma once
 

@@ -1,4 +1,4 @@
-// RpcRoutes: paths of methods -> what answers them.
+// RpcRoutes: paths of methods -> their handlers.
 //
 // Threads: Add and SetGate before the first call; the rest from any.
 #pragma once
@@ -28,8 +28,8 @@ struct RpcMethod {
 
 class RpcRoutes {
  public:
-  // Says whether a call may go on, by its head alone: credentials, rights, the peer. What it
-  // refuses is answered with its status. It leaves the key that counts in the head.
+  // Says whether a call may go on, by its head alone: credentials, rights, the peer. A
+  // refused call is answered with its status. It leaves the key that counts in the head.
   using Gate = std::function<absl::Status(CallHead& head)>;
 
   void Add(std::string path, RpcMethod method) { methods_[std::move(path)] = std::move(method); }

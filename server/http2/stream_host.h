@@ -1,6 +1,6 @@
 // StreamHost: the connection that a stream lives on, as the stream sees it.
 //
-// Threads: those of `executor`, but for the methods that say otherwise.
+// Threads: the threads of `executor`, except where a method says otherwise.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -21,7 +21,7 @@ struct RpcLimits {
   int64_t max_message_bytes = 64 << 20;  // a client's, also once it is inflated
   // Compressed messages become no larger than this either; asked for each. Null: no such limit.
   std::function<int64_t()> max_inflated_bytes = nullptr;
-  // Told how each call ended whose handler does not tell (RpcMethod::tells_log); null: nobody is.
+  // Told how each call ended whose handler does not log (RpcMethod::tells_log); may be null.
   std::function<void(const CallHead& head, const absl::Status& status,
                      std::chrono::nanoseconds took)>
       on_end = nullptr;
@@ -37,11 +37,11 @@ class Http2StreamHost {
  public:
   virtual ~Http2StreamHost() = default;
 
-  // Any thread. What runs on it ends with Flush.
+  // Any thread. Work that runs on it ends with Flush.
   virtual boost::asio::any_io_executor executor() = 0;
   // Null once the connection has ended.
   virtual Http2Session* session() = 0;
-  // Sends what the session has to send.
+  // Sends the session's pending bytes.
   virtual void Flush() = 0;
   // Ends the connection: there is no memory to go on with it. Any thread.
   virtual void Abort() noexcept = 0;

@@ -16,12 +16,13 @@ namespace reprise {
 // `message`, read from the bytes of a client. INVALID_ARGUMENT where they are no such message.
 template <typename Message>
 absl::Status ParseMessage(const std::string& bytes, Message& message) {
-  return WithinMemory([] { return "the request"; },
-                      [&] {
-                        if (message.ParseFromString(bytes)) return absl::OkStatus();
-                        return absl::InvalidArgumentError(absl::StrCat(
-                            "the message is no ", message.GetTypeName(), ": it cannot be parsed"));
-                      });
+  return WithinMemory(
+      [] { return "the request"; },
+      [&] {
+        if (message.ParseFromString(bytes)) return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            absl::StrCat("the message is not a ", message.GetTypeName(), ": it cannot be parsed"));
+      });
 }
 
 template <typename Request, typename Response>

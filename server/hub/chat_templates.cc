@@ -25,7 +25,7 @@ absl::Status AddTemplate(const std::string& file, const std::string& name, std::
   const auto bytes = static_cast<int64_t>(text.size());
   if (bytes > kMostTemplateBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(file, ": a chat template has ", bytes,
-                                                     " bytes, it may have ", kMostTemplateBytes));
+                                                     " bytes, the limit is ", kMostTemplateBytes));
   }
   if (name == kDefaultName) {
     package.chat_template = std::move(text);

@@ -31,7 +31,7 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadWeights(const fs::path& path) 
                       absl::StrCat(path.string(), ": ", tensors.status().message()));
 }
 
-// The tensor `name` of `rank`.
+// Returns the tensor `name` of `rank`.
 absl::StatusOr<Tensor> WantTensor(const std::map<std::string, Tensor>& tensors,
                                   const fs::path& path, const char* name, size_t rank) {
   const auto found = tensors.find(name);

@@ -140,7 +140,7 @@ class HeadBuilder {
     return x;
   }
 
-  // `matrix` is [out, in], MatMul wants [in, out].
+  // `matrix` is [out, in], MatMul takes [in, out].
   ValueId Multiply(ValueId x, const std::string& name, const Tensor& matrix) {
     const Shape& shape = matrix.shape();
     std::vector<float> turned(static_cast<size_t>(shape[0] * shape[1]));
@@ -160,7 +160,7 @@ class HeadBuilder {
     return Add(op, {x, Constant(Tensor::Int64s({1}))}, {{"keepdims", int64_t{0}}});
   }
 
-  // The mask as float32 [batch, tokens, 1].
+  // Returns the mask as float32 [batch, tokens, 1].
   ValueId Column(ValueId mask) {
     return Add("Unsqueeze", {ToFloat(mask), Constant(Tensor::Int64s({2}))});
   }
@@ -184,7 +184,7 @@ class HeadBuilder {
     return Add("Where", {kept, hidden, Constant(Tensor::FloatScalar(kMaskedOut))});
   }
 
-  // The token in front of the first one that the mask leaves out.
+  // Returns the token in front of the first one that the mask leaves out.
   ValueId LastToken(ValueId hidden, ValueId mask) {
     if (mask == kNone) {
       return Add("Gather", {hidden, Constant(Tensor::Int64Scalar(-1))}, {{"axis", int64_t{1}}});

@@ -17,9 +17,9 @@ struct EmbeddingHead {
   std::string source;                       // the output of the model that the steps begin with
   std::string source_name = kTokenVectors;  // that steps read it by
   std::vector<HeadStep> steps;
-  std::string result = kTextVectors;  // answered: the name, and that of the output
+  std::string result = kTextVectors;  // answered: the name, and the output's one
   int64_t truncate_dim = 0;           // its first elements are answered; 0: all
-  bool keep_outputs = false;          // the model's own outputs stay beside it
+  bool keep_outputs = false;          // the model's own outputs are kept
 };
 
 // Adds the output `result` [batch, width], of kTokenVectors [batch, tokens, width], to `model`.

@@ -75,7 +75,7 @@ constexpr FolderMember kMembers[] = {
     {kSentence, "similarity_fn_name", kOnly,
      R"([null, "cosine", "dot", "euclidean", "manhattan", "maxsim", "MaxSim", "meanmaxsim"])",
      "how two vectors are compared"},
-    {kSentence, "truncate_dim", kRead, "number", "vectors are cut to so many elements"},
+    {kSentence, "truncate_dim", kRead, "number", "vectors are cut to this many elements"},
     {kSentence, "max_active_dims", kRead, "number", "the largest weights of words are answered"},
     {kSentence, "query_prefix", kRead, "text", "PyLate: a token that follows a query's first"},
     {kSentence, "document_prefix", kRead, "text",
@@ -88,7 +88,7 @@ constexpr FolderMember kMembers[] = {
      "PyLate: other tokens attend to these as well"},
     {kSentence, "skiplist_words", kRead, "list",
      "PyLate: tokens of documents whose vectors are left out; without it, punctuation"},
-    {kSentence, "activation_fn", kRead, "text", "what a cross encoder's score goes through"},
+    {kSentence, "activation_fn", kRead, "text", "the activation of a cross encoder's score"},
     {kSentence, "keep_in_fp32_modules", kUnread, "", kOnlyGraph},
     {kSentence, "requirements", kUnread, "", "versions of packages"},
     {kSentence, "__version__", kUnread, "", "versions of packages"},
@@ -216,7 +216,7 @@ constexpr FolderMember kMembers[] = {
     {kTokenizer, "is_local", kUnread, "", "how they were made"},
     {kTokenizer, "local_files_only", kUnread, "", "how they were made"},
     {kTokenizer, "trust_remote_code", kUnread, "", "how they were made"},
-    {kTokenizer, "*", kOnlyAlone, "[]", "tokenizer.json has what it means"},
+    {kTokenizer, "*", kOnlyAlone, "[]", "tokenizer.json has its meaning"},
 
     {kSpecial, "bos_token", kRead, "text|object", kToken},
     {kSpecial, "eos_token", kRead, "text|object", kToken},
@@ -227,7 +227,7 @@ constexpr FolderMember kMembers[] = {
     {kSpecial, "mask_token", kRead, "text|object", kToken},
     {kSpecial, "additional_special_tokens", kRead, "list|object", kList},
     {kSpecial, "extra_special_tokens", kRead, "list|object", kList},
-    {kSpecial, "*", kOnlyAlone, "[]", "tokenizer.json has what it means"},
+    {kSpecial, "*", kOnlyAlone, "[]", "tokenizer.json has its meaning"},
     {kAdded, "*", kRead, "number",
      "a token and its id, where there is no added_tokens_decoder; an id that the vocabulary does "
      "not "
@@ -290,7 +290,7 @@ absl::Status CheckMembers(absl::string_view file, const std::string& path, const
                           bool alone) {
   if (json.is_null()) return absl::OkStatus();
   if (!json.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is no JSON object"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a JSON object"));
   }
   for (const auto& [name, value] : json.items()) {
     const FolderMember* row = FindMember(file, name);

@@ -1,6 +1,6 @@
-// THE table of members of a folder's JSON files that decide about texts, and what is done with
-// each: it is read, it is refused by name, or it decides nothing about an answer. docs/texts.md has
-// its rows.
+// THE table of members of a folder's JSON files that decide about texts, and how each is treated:
+// it is read, it is refused by name, or it decides nothing about an answer. docs/texts.md has its
+// rows.
 //
 // A member that the table does not have falls under the row "*" of its file.
 #pragma once

@@ -47,8 +47,8 @@ std::vector<std::vector<int64_t>> RowsOf(const element& root, const char* name) 
   return rows;
 }
 
-// Reads the rules of answers behind an encoder, as transformers' files have them. The first file
-// that says one counts.
+// Reads the rules of answers of a decoder with an encoder, as transformers' files have them. The
+// first file that states one counts.
 void ReadRules(const element& root, DecoderRules& rules) {
   TakeList(root, "decoder_start_token_id", rules.start);
   TakeList(root, "suppress_tokens", rules.suppressed);

@@ -15,7 +15,7 @@ namespace reprise {
 struct GenerationFacts {
   std::vector<int64_t> eos_ids;
   int64_t context = 0;  // 0: no file says it
-  // For a decoder behind an encoder: decoder_start_token_id, forced and suppressed tokens.
+  // For a decoder with an encoder: decoder_start_token_id, forced and suppressed tokens.
   DecoderRules rules;
 };
 

@@ -103,7 +103,7 @@ absl::StatusOr<GgufVocabulary> ReadVocabulary(const GgufFile& file) {
     const auto* const list = std::get_if<std::vector<double>>(scores);
     if (list == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member '", kTokenScores, "' is no list of floats"));
+          absl::StrCat("member '", kTokenScores, "' is not a list of floats"));
     }
     vocabulary.scores = *list;
   }
@@ -137,7 +137,7 @@ json AddedTokens(const GgufVocabulary& vocabulary) {
   return added;
 }
 
-// The id that `name` has, in the vocabulary; nothing where no member says.
+// Returns the id that `name` has, in the vocabulary; nothing where no member says.
 absl::StatusOr<std::optional<int64_t>> IdOf(const GgufFile& file, const GgufVocabulary& vocabulary,
                                             const char* name, std::optional<int64_t> fallback) {
   const std::string key = absl::StrCat("tokenizer.ggml.", name, "_token_id");
@@ -158,7 +158,7 @@ struct Ends {
   std::optional<int64_t> bos_id, eos_id;
 };
 
-// The special tokens around a text, and around two.
+// Returns the special tokens around a text, and around two.
 absl::StatusOr<json> PostProcessor(const GgufFile& file, const GgufVocabulary& vocabulary,
                                    const Ends& usual, json otherwise) {
   json single = json::array(), pair = json::array(), tokens = json::object();
@@ -236,7 +236,7 @@ absl::StatusOr<TokenizerFiles> ReadBytePairs(const GgufFile& file,
     const size_t space = line.find(' ', 1);
     if (space == absl::string_view::npos) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member '", kMerges, "': '", absl::CHexEscape(line), "' is no pair"));
+          absl::StrCat("member '", kMerges, "': '", absl::CHexEscape(line), "' is not a pair"));
     }
     merges.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
   }
@@ -274,7 +274,7 @@ int64_t Letters(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
 }
 
-// The merges that scores mean: every way to write a token as two others, best first.
+// Returns the merges that scores mean: every way to write a token as two others, best first.
 json MergesOf(const GgufVocabulary& vocabulary) {
   HashMap<absl::string_view, int64_t> ids;
   for (int64_t id = 0; id < vocabulary.size(); ++id) {

@@ -29,7 +29,7 @@ enum GgufTokenType : int64_t {
 // not known, INVALID_ARGUMENT naming a member that is missing or contradicts another.
 absl::StatusOr<std::optional<TokenizerFiles>> ReadGgufTokenizer(const GgufFile& file);
 
-// The text of token number `id`; "" where there is none.
+// Returns the text of token number `id`; "" where there is none.
 std::string GgufToken(const GgufFile& file, int64_t id);
 
 }  // namespace reprise

@@ -67,16 +67,16 @@ struct SpladeStep {
 
 using HeadStep = std::variant<PoolingStep, DenseLayer, NormalizeStep, LayerNormStep, SpladeStep>;
 
-// The width of the vectors `result` after `steps`; 0: unknown. `first`: the name of the vectors
-// that the transformer writes, of `width` elements. Errors: INVALID_ARGUMENT for widths that
-// contradict each other, or a name that no step writes.
+// Returns the width of the vectors `result` after `steps`; 0: unknown. `first`: the name of the
+// vectors that the transformer writes, of `width` elements. Errors: INVALID_ARGUMENT for widths
+// that contradict each other, or a name that no step writes.
 absl::StatusOr<int64_t> WidthAfter(const std::vector<HeadStep>& steps, const std::string& first,
                                    int64_t width, const std::string& result);
 
-// Whether some step writes `name`.
+// Returns whether some step writes `name`.
 bool Writes(const std::vector<HeadStep>& steps, const std::string& name);
 
-// Whether the last step that writes `name` makes vectors of length 1.
+// Returns whether the last step that writes `name` makes vectors of length 1.
 bool EndsNormalized(const std::vector<HeadStep>& steps, const std::string& name);
 
 // "mean and max"; empty where nothing is pooled.

@@ -23,7 +23,7 @@ absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const fs::path& path,
   if (status.type() == fs::file_type::not_found) return std::nullopt;
   // A pipe would be waited for, and a device has no end.
   if (!fs::is_regular_file(status)) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no file"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not a file"));
   }
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) {
@@ -31,7 +31,7 @@ absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const fs::path& path,
   }
   if (bytes > most_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path.string(), " has ", bytes, " bytes, it may have ", most_bytes));
+        absl::StrCat(path.string(), " has ", bytes, " bytes, the limit is ", most_bytes));
   }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -46,7 +46,7 @@ absl::StatusOr<nlohmann::json> ReadJsonIfThere(const fs::path& path) {
   if (!text.has_value()) return nlohmann::json();
   nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no JSON"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not JSON"));
   }
   return json;
 }
@@ -60,7 +60,7 @@ int64_t IntMember(const nlohmann::json& json, const char* name, int64_t fallback
   const auto it = json.is_object() ? json.find(name) : json.end();
   if (it == json.end()) return fallback;
   if (it->is_number_integer()) return it->get<int64_t>();
-  // "model_max_length" is 1e30 where nobody set it.
+  // "model_max_length" is 1e30 where it was not set.
   if (it->is_number_float() && it->get<double>() < 1e15 && it->get<double>() > -1e15) {
     return static_cast<int64_t>(it->get<double>());
   }

@@ -11,13 +11,13 @@
 
 namespace reprise {
 
-// The bytes of `path`; nullopt where there is no such file. Errors: INVALID_ARGUMENT for what is no
-// file or cannot be read, RESOURCE_EXHAUSTED for more than `most_bytes`.
+// Returns the bytes of `path`; nullopt where there is no such file. Errors: INVALID_ARGUMENT if it
+// is no file or cannot be read, RESOURCE_EXHAUSTED for more than `most_bytes`.
 absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const std::filesystem::path& path,
                                                            int64_t most_bytes);
 
-// The same parsed; a null value where there is no such file. Errors: also INVALID_ARGUMENT for what
-// is no JSON.
+// The same parsed; a null value where there is no such file. Errors: also INVALID_ARGUMENT for
+// invalid JSON.
 absl::StatusOr<nlohmann::json> ReadJsonIfThere(const std::filesystem::path& path);
 
 // Members of an object; `fallback` where they are absent or of another type.

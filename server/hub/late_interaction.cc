@@ -28,7 +28,7 @@ absl::StatusOr<int64_t> LengthOf(const nlohmann::json& json, const std::string& 
   const int64_t length = IntMember(json, name, fallback);
   if (length >= 0 && length <= kMostFilled && length != 1) return length;
   return absl::InvalidArgumentError(
-      absl::StrCat(file, ": ", name, " is ", length, ", it may be 2 to ", kMostFilled));
+      absl::StrCat(file, ": ", name, " is ", length, ", it must be 2 to ", kMostFilled));
 }
 
 std::vector<std::string> WordsOf(const nlohmann::json& list) {
@@ -62,8 +62,8 @@ absl::StatusOr<uint32_t> MarkerId(const std::string& marker, const Tokenizer& to
        {absl::string_view(marker), absl::StripTrailingAsciiWhitespace(marker)}) {
     if (const std::optional<uint32_t> id = tokenizer.Id(each)) return *id;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(kSentenceConfig, ": the prefix \"", marker, "\" is no token of the vocabulary"));
+  return absl::InvalidArgumentError(absl::StrCat(kSentenceConfig, ": the prefix \"", marker,
+                                                 "\" is not a token of the vocabulary"));
 }
 
 // Returns the token `name` of a file's JSON: a text, or an object with one.
@@ -172,7 +172,7 @@ absl::StatusOr<SideTokens> SideTokens::Make(const SideFacts& facts, const std::s
     }
     side.filler_ = *id;
   }
-  // Words that are no token of their own stand in no text as one.
+  // Words that are no token of their own do not appear as one in texts.
   for (const std::string& word : facts.skipped) {
     if (const std::optional<uint32_t> id = tokenizer.Id(word)) side.skipped_.insert(*id);
   }

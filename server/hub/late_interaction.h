@@ -32,15 +32,15 @@ struct SideFacts {
 
 struct LateFacts {
   SideFacts document, query;
-  std::string filler;      // the token that fills queries up; empty: that of masks
+  std::string filler;      // the token that fills queries up; empty: the mask token
   bool mean = false;       // a score is the mean over the query's tokens in the place of the sum
-  bool of_pylate = false;  // modules.json leaves out what is done after the last module
+  bool of_pylate = false;  // modules.json leaves out the steps after the last module
 };
 
 // Reads the members of config_sentence_transformers.json. Errors: INVALID_ARGUMENT for lengths
 // that cannot be.
 absl::Status ReadLateConfig(const nlohmann::json& json, TextPackage& package);
-// Reads those of sentence_bert_config.json.
+// Reads the members of sentence_bert_config.json.
 absl::Status ReadLateTransformer(const nlohmann::json& json, const std::string& file,
                                  TextPackage& package);
 // Reads the module MultiVectorMask in `folder`.

@@ -35,7 +35,7 @@ bool TextLoad::IsEmbedder(const ImportedModel& model) const {
 
 void TextLoad::Refuse(const absl::Status& why) {
   offer_ = {.why = std::string(why.message()), .refusal = why};
-  note_ = absl::StrCat("texts are not taken: ", why.message());
+  note_ = absl::StrCat("texts are not accepted: ", why.message());
 }
 
 absl::Status TextLoad::refusal() const {
@@ -58,7 +58,7 @@ absl::Status TextLoad::Extend(ImportedModel& model) {
   }
   offer_ = DecideTextOffer(package_, model.inputs, model.outputs);
   if (offer_.task == TextTask::kNone) {
-    note_ = absl::StrCat("texts are not taken: ", offer_.why);
+    note_ = absl::StrCat("texts are not accepted: ", offer_.why);
     return absl::OkStatus();
   }
   note_ = absl::StrCat("texts by ", package_.tokenizer_file, ": ", TextTaskName(offer_.task), " (",

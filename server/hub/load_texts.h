@@ -1,4 +1,4 @@
-// Loading the text side of a model beside the model itself: the folder is read first, the model's
+// Loads the text side of a model together with the model: the folder is read first, the model's
 // graph gets its head while it is loaded, and the two become a TextModel.
 #pragma once
 
@@ -19,14 +19,14 @@ struct TextSettings {
   bool words = false;              // SPLADE counts instead of the folder's
   bool tokens = false;             // a vector a token is answered
   bool off = false;                // texts are not taken, and the graph stays as it is
-  bool keep_outputs = false;       // the model's own outputs stay beside the vector
+  bool keep_outputs = false;       // the model's own outputs are kept with the vector
   TextLimits limits;
 };
 
 class TextLoad {
  public:
-  // Reads the folder of `model_file`. What is wrong with it does not keep the model from being
-  // served by ids: it is what a text is told.
+  // Reads the folder of `model_file`. A fault in it does not keep the model from being served
+  // by ids: a request with a text gets it as its error.
   TextLoad(const std::string& model_file, const TextSettings& settings);
 
   // Called by the engine once the file is read: see ModelOptions::extend.
@@ -49,7 +49,7 @@ class TextLoad {
 
   const TextSettings settings_;
   TextPackage package_;
-  absl::Status damaged_;  // what reading the folder says
+  absl::Status damaged_;  // the result of reading the folder
   TextOffer offer_;
   std::string note_;
 };

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kOnnx = ".onnx", kGguf = ".gguf";
 
-// Whether `name` is that of a part of a model, which its first part names: "m-00002-of-00003.gguf".
+// Returns whether `name` names a later part of a model, which its first part names:
+// "m-00002-of-00003.gguf".
 bool IsLaterPart(absl::string_view name) {
   constexpr absl::string_view kFirst = "-00001-of-00001.gguf";
   if (name.size() < kFirst.size() || !absl::EndsWith(name, ".gguf")) return false;
@@ -40,7 +41,7 @@ std::vector<std::string> ModelFiles(const fs::path& folder, absl::string_view en
   return files;
 }
 
-// Whether weights of another kind lie in `folder`, which no graph uses.
+// Returns whether weights of another kind lie in `folder`, which no graph uses.
 bool HasBareWeights(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator it(folder, error);
@@ -63,7 +64,7 @@ std::vector<std::string> ModelFileNames(const std::string& variant) {
 }
 
 std::string ExportAdvice(const std::string& weights) {
-  return absl::StrCat("weights alone are no model: `optimum-cli export onnx --model ", weights,
+  return absl::StrCat("weights alone are not a model: `optimum-cli export onnx --model ", weights,
                       " FOLDER` makes one of them, in FOLDER");
 }
 

@@ -10,21 +10,21 @@
 
 namespace reprise {
 
-// The model file of a flat folder, relative to it: `model.onnx`, `onnx/model.onnx`, or with
+// Returns the model file of a flat folder, relative to it: `model.onnx`, `onnx/model.onnx`, or with
 // `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; where there is none, the encoder of
 // an encoder-decoder, `encoder_model.onnx`; the only .onnx file where there is one alone, and in a
 // folder without any the only .gguf file, parts of it after the first left out. Errors: NOT_FOUND
-// naming the files that there are.
+// listing the files.
 absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
                                           const std::string& variant);
 
-// The paths that FindModelFile looks for, in order.
+// Returns the paths that FindModelFile looks for, in order.
 std::vector<std::string> ModelFileNames(const std::string& variant);
 
 // Returns, for an error, the command that makes a model of weights without a graph.
 std::string ExportAdvice(const std::string& weights);
 
-// Whether `name` is called as model files are: it ends with .onnx or .gguf.
+// Returns whether `name` is called as model files are: it ends with .onnx or .gguf.
 bool IsModelName(absl::string_view name);
 
 // Whether `folder` looks like one: some file .onnx or .gguf lies in it or in its folder `onnx`.
@@ -33,7 +33,7 @@ bool IsFlatFolder(const std::filesystem::path& folder);
 // `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).
 std::filesystem::path ResolveModelFile(const std::filesystem::path& path);
 
-// ResolveModelFile; where `path` is a model.onnx that is not there, the encoder beside it.
+// ResolveModelFile; where `path` is a missing model.onnx, the encoder next to it.
 std::filesystem::path ChooseModelFile(const std::filesystem::path& path);
 
 }  // namespace reprise

@@ -105,7 +105,7 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadSafetensors(absl::string_view 
   const absl::string_view text = bytes.substr(0, header);
   const nlohmann::json json =
       nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return absl::InvalidArgumentError("the header is no JSON object");
+  if (!json.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
   std::map<std::string, Tensor> tensors;
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") continue;

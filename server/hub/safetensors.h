@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The tensors of `bytes` as float32, by name. F32, F16 and BF16 are read. Errors: INVALID_ARGUMENT
-// naming the tensor for a damaged file, UNIMPLEMENTED for other dtypes.
+// Returns the tensors of `bytes` as float32, by name. F32, F16 and BF16 are read. Errors:
+// INVALID_ARGUMENT naming the tensor for a damaged file, UNIMPLEMENTED for other dtypes.
 absl::StatusOr<std::map<std::string, Tensor>> ReadSafetensors(absl::string_view bytes);
 
 }  // namespace reprise

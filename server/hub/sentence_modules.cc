@@ -40,7 +40,7 @@ std::string LastName(const std::string& type) {
   return dot == std::string::npos ? type : type.substr(dot + 1);
 }
 
-// The poolings that `json` names: pooling_mode, else the flags.
+// Returns the poolings that `json` names: pooling_mode, else the flags.
 absl::StatusOr<std::vector<Pooling>> PoolingsOf(const nlohmann::json& json,
                                                 const std::string& file) {
   std::vector<Pooling> poolings;
@@ -276,7 +276,7 @@ absl::Status ReadSentenceModules(const fs::path& folder, TextPackage& package) {
   RETURN_IF_ERROR(ReadSentenceConfig(folder, package));
   ASSIGN_OR_RETURN(const nlohmann::json modules, ReadJsonIfThere(folder / "modules.json"));
   if (modules.is_null()) return ReadTransformer(folder, package);
-  if (!modules.is_array()) return absl::InvalidArgumentError("modules.json is no list");
+  if (!modules.is_array()) return absl::InvalidArgumentError("modules.json is not a list");
   package.sentence_transformer = true;
   for (const nlohmann::json& module : modules) {
     RETURN_IF_ERROR(ReadModule(module, folder, package));

@@ -9,9 +9,9 @@
 
 namespace reprise {
 
-// Reads modules.json of `folder`, and what it names, into `package`; without it, the settings of
-// the transformer alone. Errors: UNIMPLEMENTED for a module, a pooling or a member that is not
-// supported, INVALID_ARGUMENT for a damaged file and for sizes that contradict each other.
+// Reads modules.json of `folder`, and the files that it names, into `package`; without it, the
+// settings of the transformer alone. Errors: UNIMPLEMENTED for a module, a pooling or a member that
+// is not supported, INVALID_ARGUMENT for a damaged file and for sizes that contradict each other.
 absl::Status ReadSentenceModules(const std::filesystem::path& folder, TextPackage& package);
 
 // "torch.nn.modules.activation.Tanh". Errors: UNIMPLEMENTED naming `member` of `file`.

@@ -20,7 +20,7 @@ absl::Status ReadSize(const nlohmann::json& json, const char* name, int64_t leas
   size = IntMember(json, name, size);
   if (size >= least && size <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(kPreprocessor, ": ", name, " is ", size,
-                                                 ", it may be from ", least, " to ", most));
+                                                 ", it must be from ", least, " to ", most));
 }
 
 absl::StatusOr<SpectrumShape> ReadSpectrum(const nlohmann::json& json) {

@@ -1,4 +1,4 @@
-// SpeechFacts: what a Whisper folder says about sound: how it becomes a spectrum
+// SpeechFacts: the settings of sound in a Whisper folder: how it becomes a spectrum
 // (preprocessor_config.json), and the ids that tell the decoder what to write
 // (generation_config.json, config.json, the tokenizer).
 #pragma once
@@ -20,7 +20,7 @@ struct SpectrumShape {
   int64_t mels = 80;         // feature_size
   int64_t size = 400;        // n_fft: the samples of a Fourier transform
   int64_t step = 160;        // hop_length: the samples from one to the next
-  int64_t samples = 480000;  // n_samples: those of a window, which is filled up with silence
+  int64_t samples = 480000;  // n_samples: the samples of a window, which is filled up with silence
 
   int64_t frames() const { return samples / step; }
 };
@@ -42,7 +42,7 @@ struct SpeechFacts {
 
   int64_t first_time() const { return no_timestamps + 1; }
   bool has_times() const { return no_timestamps != kNone; }
-  // The seconds from a time to the next: the encoder halves the number of frames.
+  // Returns the seconds from a time to the next: the encoder halves the number of frames.
   double time_step() const {
     return 2.0 * static_cast<double>(spectrum.step) / static_cast<double>(spectrum.rate);
   }

@@ -23,7 +23,7 @@ std::vector<int64_t> Positions(const TokenInput& input, const TextTokens& tokens
   return positions;
 }
 
-// The values of `input` for the tokens of a row.
+// Returns the values of `input` for the tokens of a row.
 std::vector<int64_t> RowValues(const TokenInput& input, const TextTokens& tokens) {
   if (input.name == "input_ids") return {tokens.ids.begin(), tokens.ids.end()};
   if (input.name == "position_ids") return Positions(input, tokens);
@@ -189,7 +189,7 @@ absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,
   }
   if (limits_.most_tokens > 0 && count > limits_.most_tokens) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a list has ", count, " ids, it may have ", limits_.most_tokens));
+        absl::StrCat("a list has ", count, " ids, the limit is ", limits_.most_tokens));
   }
   const int64_t most = package_.max_tokens;
   if (most > 0 && count > most) {

@@ -1,5 +1,5 @@
-// TextModel: the side of a loaded model that deals with texts: its tokenizer, what it offers, and
-// the values of its inputs for a text.
+// TextModel: the side of a loaded model that deals with texts: its tokenizer, its tasks, and the
+// values of its inputs for a text.
 //
 // Ownership: shared with the model version. Threads: immutable; all methods from any thread.
 #pragma once
@@ -29,7 +29,7 @@ struct TextLimits {
   int64_t most_audio_seconds = 7200;     // the longest sound that is transcribed
 };
 
-// The wishes of a client about a text.
+// A client's options for a text.
 struct TextQuestion {
   Truncation truncation = Truncation::kNone;
   bool add_special = true;
@@ -38,7 +38,7 @@ struct TextQuestion {
   std::function<absl::Status()> go_on = nullptr;  // see EncodeOptions
 };
 
-// The input `name` of a row of tokens, as the model wants it.
+// The input `name` of a row of tokens, in the model's form.
 struct TokenInput {
   std::string name;
   DType dtype = DType::kInt64;
@@ -49,7 +49,7 @@ struct TokenInput {
 
 class TextModel {
  public:
-  // Errors: what Tokenizer::Load says, and a default prompt or settings that contradict each other.
+  // Errors: those of Tokenizer::Load, and a default prompt or settings that contradict each other.
   static absl::StatusOr<std::shared_ptr<const TextModel>> Make(TextPackage package, TextOffer offer,
                                                                const std::vector<ModelIo>& inputs,
                                                                const TextLimits& limits);
@@ -58,7 +58,7 @@ class TextModel {
   const TextPackage& package() const { return package_; }
   const TextOffer& offer() const { return offer_; }
   const TextLimits& limits() const { return limits_; }
-  // The most tokens of a text, special ones included; 0: no file says.
+  // Returns the most tokens of a text, special ones included; 0: no file says.
   int64_t max_tokens() const { return package_.max_tokens; }
   // The template of conversations, of those with tools where the folder has one for them. Errors:
   // FAILED_PRECONDITION where there is none, INVALID_ARGUMENT naming the line of one that is wrong.
@@ -70,15 +70,15 @@ class TextModel {
   // The inputs that a text fills.
   const std::vector<TokenInput>& inputs() const { return inputs_; }
 
-  // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION that
-  // says what the model does instead.
+  // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION
+  // naming the task that the model has instead.
   absl::Status Offers(TextTask task) const;
 
   // Errors: as Tokenizer::Encode; INVALID_ARGUMENT where nothing is left of the text.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const TextQuestion& question) const;
-  // The first text of pairs, tokenized once for all that are asked with the same `question`, which
-  // asks for no offsets. Errors: as Tokenizer::Encode.
+  // Returns the first text of pairs, tokenized once for all that are asked with the same
+  // `question`, which asks for no offsets. Errors: as Tokenizer::Encode.
   absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
                                           const TextQuestion& question) const;
   absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,

@@ -1,8 +1,7 @@
 // TextModels: the text side of each loaded model, by the model.
 //
-// Ownership: a side lives as long as somebody holds it; that of a model which is gone leaves the
-// table
-//            with the next Add.
+// Ownership: a side lives as long as it is referenced; the side of an unloaded model leaves the
+//            table with the next Add.
 // Threads:   all methods are safe from any thread.
 #pragma once
 
@@ -28,8 +27,8 @@ class TextModels {
   // Sets where work is done that no request waits for; without it such work is left out.
   using Background = std::function<void(std::function<void()> work)>;
   void SetBackground(Background background);
-  // Makes what grammars read of the vocabulary of `model`'s texts, in the background: a request
-  // that is the first with a grammar does not wait for it then. See TextModel::GrammarsOf.
+  // Prepares the vocabulary of `model`'s texts for grammars, in the background: a request that
+  // is the first with a grammar does not wait for it then. See TextModel::GrammarsOf.
   void PrepareGrammars(const Model& model, const std::vector<int64_t>& eos,
                        int64_t vocabulary) const;
 

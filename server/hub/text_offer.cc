@@ -93,8 +93,8 @@ const ModelIo* FindSource(const TextPackage& package, const std::vector<ModelIo>
                                                                                    : nullptr;
   }
   const ModelIo* hidden = FindOf(outputs, kHiddenOutputs, 3);
-  // An output of another name is as good where the folder is that of a sentence transformer, or a
-  // plain encoder's. The scores of a decoder are no vectors.
+  // An output of another name will do where the folder is a sentence transformer's, or a plain
+  // encoder's. The scores of a decoder are no vectors.
   if (hidden == nullptr && FindIo(outputs, "logits") == nullptr) {
     hidden = FindOutput(outputs, kHiddenOutputs[0], 3);
   }
@@ -225,7 +225,7 @@ TextOffer OfModules(const TextPackage& package, const std::vector<ModelIo>& outp
   }
   if (absl::EndsWith(package.architecture, "ForMaskedLM")) {
     return RefuseBecause(
-        "it is a masked language model, and no file says what its scores are for (parameter "
+        "it is a masked language model, and no file says how its scores are used (parameter "
         "reprise.pooling: splade makes weights of words of them)");
   }
   return RefuseBecause("none of its outputs is known to be a vector, or scores, of a text");

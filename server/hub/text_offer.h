@@ -1,4 +1,4 @@
-// TextOffer: what a model does with texts, decided from its folder and from its inputs and outputs.
+// TextOffer: a model's tasks with texts, decided from its folder and from its inputs and outputs.
 #pragma once
 
 #include <string>

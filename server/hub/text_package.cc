@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostTokenizerBytes = int64_t{256} << 20;
-// A length that nobody set: 10^30 in tokenizer_config.json, or the largest of 64 bits.
+// A length that was not set: 10^30 in tokenizer_config.json, or the largest of 64 bits.
 constexpr int64_t kLongestContext = 100'000'000;
 
 // Files that hold a tokenizer, the first that is there counts.
@@ -51,7 +51,7 @@ bool PositionsBeginAfterPadding(const std::string& type) {
   return false;
 }
 
-// The files beside the tokenizer's, and what they say that the tokenizer does not need.
+// Reads the files next to the tokenizer's, for the facts that the tokenizer does not need.
 absl::Status ReadTokenizerConfig(const fs::path& folder, TextPackage& package) {
   TokenizerFiles& files = *package.tokenizer;
   const bool alone = files.kind != TokenizerKind::kJson;
@@ -141,11 +141,11 @@ absl::Status ReadConfig(const nlohmann::json& config, TextPackage& package) {
     package.architecture = (*architectures)[0].get<std::string>();
   }
   RETURN_IF_ERROR(ReadLabels(config, package));
-  // They are those of the transformer, and its modules make others.
+  // They are labels of the transformer, and its modules make other outputs.
   if (package.cross_encoder && !package.steps.empty()) package.labels.clear();
   package.multi_label = TextMember(config, "problem_type", "") == "multi_label_classification";
   if (package.score_activation.has_value()) return absl::OkStatus();
-  // Older cross encoders say here what a score goes through.
+  // Older cross encoders name the activation of a score here.
   const char* member = "sbert_ce_default_activation_function";
   std::string activation = TextMember(config, member, "");
   if (const auto nested = config.find("sentence_transformers"); nested != config.end()) {
@@ -157,8 +157,8 @@ absl::Status ReadConfig(const nlohmann::json& config, TextPackage& package) {
   return absl::OkStatus();
 }
 
-// The folder with the files that belong to the model, at most two above it: model.onnx lies in
-// `onnx`, or in the folder of a version.
+// Returns the folder with the files that belong to the model, at most two above it: model.onnx
+// lies in `onnx`, or in the folder of a version.
 fs::path PackageFolder(const fs::path& model_file) {
   fs::path folder = ResolveModelFile(model_file).parent_path();
   for (int i = 0; i < 3 && !folder.empty(); ++i) {

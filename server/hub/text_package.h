@@ -1,11 +1,12 @@
-// TextPackage: what a model's folder says about texts: its tokenizer, how token vectors become one
-// vector, its labels, how long a text may be.
+// TextPackage: the facts about texts in a model's folder: its tokenizer, how token vectors become
+// one vector, its labels, how long a text may be.
 //
-// Folders of the model hub, of sentence-transformers (modules.json and what it names) and of cross
-// encoders are read. Files are looked for beside the model file and in up to two folders above it.
-// Each member of a file is read, refused or left out as the table of folder_members.h says.
+// Folders of the model hub, of sentence-transformers (modules.json and the files that it names) and
+// of cross encoders are read. Files are looked for next to the model file and in up to two folders
+// above it. Each member of a file is read, refused or left out as the table of folder_members.h
+// says.
 //
-// Errors name the file and what in it is damaged or not supported; contradictions name both sides.
+// Errors name the file and its damaged or unsupported part; contradictions name both sides.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct TextPackage {
   bool sentence_transformer = false;  // modules.json is there
   bool cross_encoder = false;         // scores are answered, not vectors
   bool sparse = false;                // weights of words are answered
-  bool token_vectors = false;         // config.pbtxt wants a vector a token
+  bool token_vectors = false;         // config.pbtxt asks for a vector a token
   int64_t most_words = 0;             // the largest weights that are answered; 0: all
   std::optional<LateFacts> late;      // a vector a token is answered, of queries and documents
   std::string vectors_output;         // the model's output that modules read; empty: no file says
@@ -71,11 +72,11 @@ struct TextPackage {
   std::vector<std::string> findings;  // sentences for `reprise check`
 };
 
-// Makes `pooling` the package's only one, in the place of that of the folder.
+// Makes `pooling` the package's only one, in place of the folder's.
 void OverridePooling(Pooling pooling, TextPackage& package);
 // Makes weights of words of the scores that a masked language model has.
 void OverrideBySplade(TextPackage& package);
-// Answers a vector a token: what modules make of a whole text is left out.
+// Answers a vector a token: steps of modules on a whole text are left out.
 void OverrideByTokens(TextPackage& package);
 
 // `model_file`: the path of model.onnx, or of a GGUF file, which says all of it itself. A folder

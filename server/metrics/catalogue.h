@@ -1,10 +1,11 @@
 // Catalogue: the counters behind /metrics. All metrics are in metric_table.h; a series appears when
-// its model is added, with the value 0, not when something first happens.
+// its model is added, with the value 0, not at its first event.
 //
 // Ownership: owns every series. A ModelMetrics lives as long as its Catalogue, also after its model
-// is gone: counters never go back.
-// Threads:   all methods are safe from any thread. Those of ModelMetrics are what requests call:
-//            lock-free but for histograms, which hold a mutex of their own for a few nanoseconds.
+// is unloaded: counters never go back.
+// Threads:   all methods are safe from any thread. Requests call the methods of ModelMetrics, which
+//            are lock-free except for histograms, which hold a mutex of their own for a few
+//            nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +34,13 @@ struct KnownSeries {
   std::vector<std::string> buckets;  // "exact" is added
   std::vector<std::string> axes;
   std::vector<std::string> ops;        // those that may fall back to a reference kernel
-  std::vector<std::string> eager_ops;  // those of nodes at which the model is cut
+  std::vector<std::string> eager_ops;  // ops at which the model is cut
 };
 
-// Memory of all models together, and what clients hold; read at each scrape.
+// Memory of all models together, and of clients; read at each scrape.
 struct MemoryUse {
   int64_t arena_bytes = 0;
-  int64_t data_bytes = 0;  // that data decide, those of arenas included
+  int64_t data_bytes = 0;  // that data decide, including arenas
   int64_t parameter_bytes = 0;
   int64_t in_flight_bytes = 0;
   int grpc_connections = 0;
@@ -59,15 +60,15 @@ class Catalogue {
   explicit Catalogue(const BuildInfo& build);
   ~Catalogue();
 
-  // Adds the series of a model version, or returns those that it has, with what is known now.
+  // Adds the series of a model version, or returns its existing ones, with the facts known now.
   ModelMetrics& Model(const std::string& model, const std::string& version) EXCLUDES(mutex_);
-  // Those that it has; null where nobody added it.
+  // Returns its existing series; null where none was added.
   const ModelMetrics* Find(const std::string& model, const std::string& version) const
       EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
-  // The counters by bucket of one of `num_axes` axes: the more axes there are, the fewer buckets
-  // each has. The same axis always has the same series underneath.
+  // Returns the counters by bucket of one of `num_axes` axes: the more axes there are, the fewer
+  // buckets each has. The same axis always has the same series underneath.
   std::unique_ptr<AxisMetrics> MetricsOf(const ModelMetrics& metrics, const std::string& axis,
                                          size_t num_axes) const;
 
@@ -75,34 +76,35 @@ class Catalogue {
   // from outside must not become label values.
   ModelMetrics& Unknown() { return *unknown_; }
 
-  // The rows of the server itself.
+  // Returns the rows of the server itself.
   ServerMetrics& server() { return server_; }
 
   // The recipe store that was asked for, null if it could not be opened. Once, before the first
   // scrape; the store outlives the catalogue's last scrape.
   void SetStore(const RecipeStore* store);
 
-  // `memory` is asked at each scrape. Set once, before the first; what it uses outlives the last.
+  // `memory` is called at each scrape. Set once, before the first; objects that it uses outlive the
+  // last.
   void SetMemory(std::function<MemoryUse()> memory) { memory_ = std::move(memory); }
 
-  // Sets `refresh`, which is called at the beginning of each scrape, and sets what is measured only
-  // then. Set once, as above.
+  // Sets `refresh`, which is called at the beginning of each scrape, and sets metrics that are
+  // measured only then. Set once, as above.
   void SetRefresh(std::function<void()> refresh) { refresh_ = std::move(refresh); }
 
-  // Has scrapes show every series, those of single buckets and reasons among them. Set once, as
+  // Has scrapes show every series, including those of single buckets and reasons. Set once, as
   // above.
   void ShowDetail() { detail_ = true; }
 
   // Calls `f(model, version, metrics)` for each model version, in the order of names.
   void ForEachModel(const std::function<void(const std::string&, const std::string&,
                                              const ModelMetrics&)>& f) const EXCLUDES(mutex_);
-  // All metrics as they are now, without those of detail unless they were asked for.
+  // Returns all metrics as they are now, without detailed ones unless they were asked for.
   std::vector<prometheus::MetricFamily> Collect() const;
-  // All metrics as they are now, with every series and bound.
+  // Returns all metrics as they are now, with every series and bound.
   std::vector<prometheus::MetricFamily> CollectAll() const;
-  // The text exposition format, version 0.0.4.
+  // Returns the text exposition format, version 0.0.4.
   std::string Scrape() const;
-  // The format of OpenMetrics, with the exemplars that were noted.
+  // Returns the format of OpenMetrics, with the exemplars that were noted.
   std::string ScrapeOpenMetrics() const;
 
   // Notes that a value of the histogram `metric` of a model version is of a request that is traced.

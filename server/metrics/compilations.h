@@ -1,5 +1,5 @@
-// The compile statistics of models, and all metrics, as JSON: what GET /v2/models/M/compilations
-// answers and --metrics-file writes. The form of a model is in
+// The compile statistics of models, and all metrics, as JSON: the answer of GET
+// /v2/models/M/compilations and the contents of --metrics-file. The form of a model is in
 // runtime/engine/metrics/compilations.h.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace reprise {
 
-// The counters of a version, as they are now.
+// Returns the counters of a version, as they are now.
 ModelCounts CountsOf(const std::string& model, const std::string& version,
                      const ModelMetrics& metrics);
 
-// All models of the catalogue as "models", and every metric as "metrics": by name its kind, help
-// and series, each with labels and value (histograms: count, sum and buckets).
+// Returns all models of the catalogue as "models", and every metric as "metrics": by name its
+// kind, help and series, each with labels and value (histograms: count, sum and buckets).
 std::string MetricsJson(const Catalogue& catalogue, const MissReport& misses,
                         const std::string& server_version);
 

@@ -22,7 +22,7 @@ std::vector<absl::string_view> EvictionReasons();
 std::vector<absl::string_view> StoreMisses();
 // How a request ended: the values of `code` of reprise_requests_total.
 std::vector<absl::string_view> RequestCodes();
-// The values of `reason` of nv_inference_request_failure.
+// Returns the values of `reason` of nv_inference_request_failure.
 std::vector<absl::string_view> FailureReasons();
 
 // Bounds: ten at the most, since each is a series for each model.
@@ -45,18 +45,19 @@ inline const MetricText kElements = {
     "Elements computed along an axis: valid ones were sent by a client, padded ones by no one"};
 inline const MetricText kBucketElements = {
     "reprise_bucket_elements_total",
-    "The same by bucket: what its replays computed along an axis",
+    "The same by bucket: elements that its replays computed along an axis",
     {},
     ScrapeView::kDetail};
-inline const MetricText kBucketWaste = {"reprise_bucket_waste_ratio",
-                                        "Share of padding in what is computed with the buckets in "
-                                        "force: expected when they were chosen, and actual"};
-inline const MetricText kEagerCacheRequests = {
-    "reprise_eager_cache_requests_total",
-    "Lookups of what eager runs prepare, hits and misses: models and sections that run without a "
-    "recipe, nodes at cuts",
-    {},
-    ScrapeView::kCuts};
+inline const MetricText kBucketWaste = {
+    "reprise_bucket_waste_ratio",
+    "Share of padding in the computed elements with the buckets in force: expected when they were "
+    "chosen, and actual"};
+inline const MetricText kEagerCacheRequests = {"reprise_eager_cache_requests_total",
+                                               "Lookups of weights prepared by eager runs, hits "
+                                               "and misses: models and sections that run without a "
+                                               "recipe, nodes at cuts",
+                                               {},
+                                               ScrapeView::kCuts};
 inline const MetricText kSpans = {
     "reprise_spans_total",
     "Spans of traced requests: sent (exported), without room while the collector is slow or away "
@@ -65,16 +66,16 @@ inline const MetricText kRefusedCalls = {
     "reprise_refused_calls_total",
     "Calls over gRPC and HTTP that the gate refused: without a key that is known, or without the "
     "right (reason)"};
-inline const MetricText kMemory = {"reprise_memory_bytes",
-                                   "Memory of all models together: arenas of streams, parameters "
-                                   "as stored and as kernels want them; requests and answers in "
-                                   "flight; what values of requests decide, in arenas and beside "
-                                   "them (kind)"};
+inline const MetricText kMemory = {
+    "reprise_memory_bytes",
+    "Memory of all models together: arenas of streams, parameters as stored and as kernels want "
+    "them; requests and answers in flight; memory that values of requests decide, in arenas and "
+    "outside (kind)"};
 inline const MetricText kConnections = {"reprise_connections",
                                         "Connections that clients hold, by face (grpc, http)"};
 
 // The rows of one version of a model. It lives as long as its catalogue, also after its model is
-// gone.
+// unloaded.
 struct ModelMetrics {
   using Counter = prometheus::Counter;
   using Gauge = prometheus::Gauge;
@@ -178,7 +179,7 @@ struct ModelMetrics {
   VerdictBy axis_verdict{
       scope,
       {"reprise_axis_verdict",
-       "1 for what is known of padding along the axis: proved (by the ops, for any size), "
+       "1 for the certificate of padding along the axis: proved (by the ops, for any size), "
        "measured, refused; mixing: the first node that lets one position see another, and how"},
       "axis",
       {"verdict", "mixing"}};
@@ -216,7 +217,7 @@ struct ModelMetrics {
   Series<Counter> text_truncations{
       scope,
       {"reprise_text_truncations_total",
-       "Texts that were cut to what the model takes, because the client asked for it",
+       "Texts that were cut to the model's length, because the client asked for it",
        {},
        ScrapeView::kTexts}};
   Series<Counter> audio_seconds{scope,
@@ -230,16 +231,15 @@ struct ModelMetrics {
        ScrapeView::kTexts}};
 
   // Tokens that decoders make.
-  SeriesBy<Gauge> sequences{scope,
-                            {"reprise_sequences",
-                             "Sequences of a model that makes tokens: computed (running), waiting, "
-                             "or waiting again since "
-                             "their pages were taken (set_back), or until their clients "
-                             "take their events (stalled)",
-                             {},
-                             ScrapeView::kTokens},
-                            "state",
-                            {"running", "waiting", "set_back", "stalled"}};
+  SeriesBy<Gauge> sequences{
+      scope,
+      {"reprise_sequences",
+       "Sequences of a model that makes tokens: computed (running), waiting, or preempted and "
+       "waiting again (set_back), or until their clients read their events (stalled)",
+       {},
+       ScrapeView::kTokens},
+      "state",
+      {"running", "waiting", "set_back", "stalled"}};
   SeriesBy<Gauge> pages{
       scope,
       {"reprise_pages",
@@ -260,7 +260,7 @@ struct ModelMetrics {
   SeriesBy<Counter> draft_tokens{
       scope,
       {"reprise_draft_tokens_total",
-       "Tokens that were looked up in prompt or answer and checked beside the next one: drawn "
+       "Tokens that were looked up in prompt or answer and checked with the next one: drawn "
        "(right), or not (wrong)",
        {},
        ScrapeView::kTokens},
@@ -269,7 +269,7 @@ struct ModelMetrics {
   Series<Counter> carried_tokens{
       scope,
       {"reprise_carried_tokens_total",
-       "Tokens that steps of a decoder computed for clients that carry their cache",
+       "Tokens that steps of a decoder computed for requests with a client-managed KV cache",
        {},
        ScrapeView::kCarried}};
   Series<Counter> carried_bytes{scope,
@@ -331,7 +331,7 @@ struct ModelMetrics {
       Announced::kEagerOps};
   Series<Counter> sections{scope,
                            {"reprise_section_runs_total",
-                            "Runs of what lies behind such nodes, at the sizes that they found",
+                            "Runs of the sections after such nodes, at the sizes that they found",
                             {},
                             ScrapeView::kCuts}};
   Series<Counter> section_seconds{
@@ -339,7 +339,7 @@ struct ModelMetrics {
   Series<Counter> eager_hits{scope.With({{"outcome", "hit"}}), kEagerCacheRequests};
   Series<Counter> eager_misses{scope.With({{"outcome", "miss"}}), kEagerCacheRequests};
   Series<Gauge> eager_ops{scope,
-                          {"reprise_eager_cache_ops", "What of it is kept", {}, ScrapeView::kCuts}};
+                          {"reprise_eager_cache_ops", "Entries kept in it", {}, ScrapeView::kCuts}};
   Series<Gauge> eager_bytes{scope,
                             {"reprise_eager_cache_bytes",
                              "Bytes of that; the limit is --eager-cache-memory-mb",
@@ -347,7 +347,7 @@ struct ModelMetrics {
                              ScrapeView::kCuts}};
   Series<Counter> eager_evictions{scope,
                                   {"reprise_eager_cache_evictions_total",
-                                   "What of it went because room was needed",
+                                   "Entries dropped from it because room was needed",
                                    {},
                                    ScrapeView::kCuts}};
 
@@ -359,11 +359,10 @@ struct ModelMetrics {
       scope,
       {"reprise_model_asked_for",
        "1 while the version is to be served, 0 once it was unloaded, or replaced by another one"}};
-  Series<Gauge> load_failed{
-      scope,
-      {"reprise_model_load_failed",
-       "1 if the last load of the version failed: what was served before, of this version or of "
-       "the model's others, still is"}};
+  Series<Gauge> load_failed{scope,
+                            {"reprise_model_load_failed",
+                             "1 if the last load of the version failed: the former one, of this "
+                             "version or of the model's others, still serves"}};
   Series<Gauge> warmup_wanted{
       scope, {"reprise_warmup_wanted", "Recipes that are captured before requests need them"}};
   Series<Gauge> warmup_done{scope, {"reprise_warmup_done", "Those of them that are ready"}};
@@ -407,7 +406,7 @@ struct ModelMetrics {
 struct AxisMetrics {
   using Counter = prometheus::Counter;
 
-  // `scope`: that of the model; `most_buckets`: that each row has a series for.
+  // `scope`: the model's; `most_buckets`: that each row has a series for.
   AxisMetrics(const MetricScope& of_model, const std::string& axis, size_t most_buckets);
   ~AxisMetrics();
 
@@ -443,10 +442,9 @@ struct ServerMetrics {
   MetricScope scope_of_build;
 
   Series<Gauge> build_info{scope_of_build,
-                           {"reprise_build_info", "Always 1; the labels say what runs here"}};
+                           {"reprise_build_info", "Always 1; the labels describe the program"}};
   Series<Gauge> ready{
-      scope,
-      {"reprise_server_ready", "1 while requests may be sent here: what /v2/health/ready says"}};
+      scope, {"reprise_server_ready", "1 while requests may be sent here, as in /v2/health/ready"}};
   Series<Counter> unauthenticated{scope.With({{"reason", "unauthenticated"}}), kRefusedCalls};
   Series<Counter> not_permitted{scope.With({{"reason", "not_permitted"}}), kRefusedCalls};
   Series<Counter> log_lines_dropped{
@@ -474,8 +472,7 @@ struct ServerMetrics {
       {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};
   Series<Gauge> stuck_streams{
       scope,
-      {"reprise_stuck_streams",
-       "Streams that were told to stop what they run, some time ago, and have not"}};
+      {"reprise_stuck_streams", "Streams that were told to stop some time ago, and have not"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
   Series<Gauge> data_bytes{scope.With({{"kind", "data"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};

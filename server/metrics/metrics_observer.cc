@@ -83,7 +83,7 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
-    // While a version is loaded anew two have the same series.
+    // While a version is reloaded two have the same series.
     metrics_.cache_recipes->Increment(static_cast<double>(recipes - recipes_.exchange(recipes)));
     metrics_.cache_bytes->Increment(static_cast<double>(bytes - bytes_.exchange(bytes)));
   }
@@ -154,7 +154,7 @@ class ModelMetricsObserver final : public ModelObserver {
   const std::string model_;
   const MetricsObserver::OnReplay& on_replay_;  // the observer's
   const std::vector<std::string> labels_;       // the axes' labels
-  const std::vector<std::string> mixing_;       // and what is known of where their positions meet
+  const std::vector<std::string> mixing_;       // and whether their positions meet, as far as known
   std::vector<Axis> axes_;
   // The numbers that were told last.
   std::atomic<int64_t> recipes_{0}, bytes_{0}, eager_ops_{0}, eager_bytes_{0};

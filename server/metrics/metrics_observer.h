@@ -1,4 +1,4 @@
-// MetricsObserver: counts what the engine does. Series are looked up once a model.
+// MetricsObserver: counts the engine's events. Series are looked up once a model.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace reprise {
 // `catalogue` must outlive the observer and all that it makes.
 class MetricsObserver final : public Observer {
  public:
-  // `on_replay`: told of every replay with the model's name, on the thread that ran it; null:
-  // nobody wants to know.
+  // `on_replay`: called for every replay with the model's name, on the thread that ran it;
+  // may be null.
   using OnReplay = std::function<void(const std::string& model, const ReplayRecord& record)>;
   explicit MetricsObserver(Catalogue& catalogue, OnReplay on_replay = nullptr)
       : catalogue_(catalogue), on_replay_(std::move(on_replay)) {}

@@ -26,7 +26,7 @@ std::string NumberText(double value) {
   return FormatText("%.17g", value);
 }
 
-// The shortest number that reads as the same, with a point: the format's form of bounds.
+// Returns the shortest number that reads as the same, with a point: the format's form of bounds.
 std::string BoundText(double bound) {
   if (std::isinf(bound)) return "+Inf";
   std::string text;
@@ -90,7 +90,7 @@ void AppendHistogram(const std::string& name, const prometheus::ClientMetric& me
                   NumberText(metric.histogram.sample_sum), "\n");
 }
 
-// `others`: the names of all families. A counter whose name without `_total` is that of another
+// `others`: the names of all families. A counter whose name without `_total` names another
 // family cannot be one here.
 void AppendFamily(const prometheus::MetricFamily& family, const std::set<std::string>& others,
                   const Exemplars& exemplars, std::string& out) {
@@ -117,7 +117,7 @@ void AppendFamily(const prometheus::MetricFamily& family, const std::set<std::st
   }
 }
 
-// The weight of a type in a field `Accept`, or 0 where it is not there.
+// Returns the weight of a type in a field `Accept`, or 0 where it is not there.
 double WeightOf(absl::string_view accept, absl::string_view type) {
   for (const absl::string_view one : absl::StrSplit(accept, ',')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(one, ';');

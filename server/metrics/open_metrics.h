@@ -24,7 +24,7 @@ inline constexpr char kOpenMetricsType[] =
 std::string OpenMetricsText(const std::vector<prometheus::MetricFamily>& families,
                             const Exemplars& exemplars);
 
-// Whether the field `Accept` of a scraper prefers it to the text format.
+// Returns whether the field `Accept` of a scraper prefers it to the text format.
 bool PrefersOpenMetrics(absl::string_view accept);
 
 }  // namespace reprise

@@ -45,7 +45,7 @@ ProcessStat ReadStat() {
   std::ifstream file("/proc/self/stat");
   std::string line;
   if (!std::getline(file, line)) return stat;
-  // The name of the process is in parentheses and may hold spaces; fields are counted behind it.
+  // The name of the process is in parentheses and may hold spaces; fields are counted after it.
   const size_t end = line.rfind(')');
   if (end == std::string::npos) return stat;
   std::istringstream rest(line.substr(end + 1));
@@ -71,7 +71,7 @@ double OpenFds() {
        it.increment(error)) {
     ++count;
   }
-  return count > 0 ? count - 1 : 0;  // excludes the one that reads the folder
+  return count > 0 ? count - 1 : 0;  // excludes the descriptor that reads the folder
 }
 
 void ReadMemory(ProcessStat& stat) {
@@ -85,7 +85,7 @@ void ReadMemory(ProcessStat& stat) {
   stat.used_memory_bytes = stat.memory_bytes - available;
 }
 
-// THE table of what the operating system knows.
+// THE table of the operating system's metrics.
 struct ProcessRow {
   ReadMetric head;
   double (*read)(const ProcessStat& stat);

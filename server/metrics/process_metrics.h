@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// How busy the CPUs of the machine are, whoever uses them.
+// How busy the CPUs of the machine are, with all processes.
 class MachineLoad {
  public:
   // Share of the time since the last call for which they were not idle, 0 to 1; since the boot in
@@ -24,7 +24,7 @@ class MachineLoad {
   double share_ GUARDED_BY(mutex_) = 0;
 };
 
-// Those of this process, and those of the machine that Triton's dashboards read.
+// Appends the metrics of this process, and of the machine that Triton's dashboards read.
 void AppendProcessMetrics(MachineLoad& load, std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// A metric that is read at each scrape, where somebody else keeps the number.
+// A metric that is read at each scrape, where its number is kept elsewhere.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -17,7 +17,7 @@ struct ReadMetric {
   const char* help;
 };
 
-// The family of a metric; it has no series without a value.
+// Returns the family of a metric; it has no series without a value.
 inline prometheus::MetricFamily FamilyOf(const ReadMetric& metric, std::optional<double> value) {
   const bool counts = metric.type == MetricType::kCounter;
   prometheus::MetricFamily family;

@@ -15,7 +15,8 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-// The one of that name, which several rows may share. `label`: the one that the row is by, if any.
+// Returns the family of that name, which several rows may share. `label`: the label that the row is
+// by, if any.
 template <typename T>
 Family<T>& FamilyOf(const MetricScope& scope, const MetricText& text,
                     const std::string& label = "") {

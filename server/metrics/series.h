@@ -3,8 +3,8 @@
 // member's name.
 //
 // Ownership: the registry owns the series, which stay until it goes: counters never go back.
-// Threads:   all methods are safe from any thread. A Series is lock-free but for histograms, which
-//            hold a mutex of their own for a few nanoseconds.
+// Threads:   all methods are safe from any thread. A Series is lock-free except for histograms,
+//            which hold a mutex of their own for a few nanoseconds.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ enum class Announced { kNothing, kBuckets, kAxes, kOps, kEagerOps };
 // Where rows have their series: the labels that all of them share.
 class MetricScope {
  public:
-  // `views` is told of each row, and outlives them.
+  // `views` gets each row, and outlives them.
   MetricScope(prometheus::Registry& registry, ViewTable& views, LabelValues labels)
       : registry_(&registry), views_(&views), labels_(std::move(labels)) {}
   // The same scope with more labels.
@@ -88,9 +88,9 @@ class Series {
 };
 
 // A row with a series for each value of one more label, looked up without allocation. Values that
-// nobody announced are added when they first occur, up to `most_values`: buckets of many axes, and
-// policies that followed each other, would otherwise add series for ever. Later values share the
-// series of kOtherValue.
+// were not announced are added when they first occur, up to `most_values`: buckets of many axes,
+// and policies that followed each other, would otherwise add series for ever. Later values share
+// the series of kOtherValue.
 template <typename T>
 class SeriesBy {
  public:

@@ -14,7 +14,7 @@ double Read(const Stats& stats) {
   return static_cast<double>(stats.*kMember);
 }
 
-// THE table of what the recipe store knows.
+// THE table of the recipe store's metrics.
 struct StoreRow {
   ReadMetric head;
   double (*read)(const Stats& stats);

@@ -22,7 +22,7 @@ std::string ValueOf(const ClientMetric& metric, const std::string& label) {
   return "";
 }
 
-// A model version; requests that name no model that exists are of the model "".
+// Returns a model version; requests that name no model that exists are of the model "".
 std::pair<std::string, std::string> ModelOf(const ClientMetric& metric) {
   return {ValueOf(metric, "model"), ValueOf(metric, "version")};
 }

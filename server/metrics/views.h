@@ -1,4 +1,4 @@
-// Which series of a family a scrape shows: every one costs whoever stores it.
+// The series of a family that a scrape shows: storage of every one costs.
 //
 // All series are counted at all times; a scrape without --metrics-detail leaves out bounds of
 // histograms, series of buckets and reasons, and families that a model has no use for.
@@ -25,7 +25,7 @@ enum class ScrapeView {
   // Left out.
   kDetail,
   // For a model that has used one of the families with the same view: a family of tokens for a
-  // model that has made some. What stays zero for all its life has no series.
+  // model that has made some. A family that stays zero for the model's life has no series.
   kTexts,
   kSpeech,
   kTokens,
@@ -36,9 +36,9 @@ enum class ScrapeView {
 
 class ViewTable {
  public:
-  // `label`: the one that the family's rows are by, if any. Rows that share a family agree.
+  // `label`: the label that the family's rows are by, if any. Rows that share a family agree.
   void Note(const std::string& family, ScrapeView view, const std::string& label) EXCLUDES(mutex_);
-  // Reduces `families` to what a scrape without detail shows.
+  // Reduces `families` to the series of a scrape without detail.
   void Reduce(std::vector<prometheus::MetricFamily>& families) const EXCLUDES(mutex_);
 
  private:

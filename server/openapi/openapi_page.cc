@@ -26,7 +26,7 @@ ordered_json SchemaReference(absl::string_view schema) {
   return {{"$ref", absl::StrCat("#/components/schemas/", schema)}};
 }
 
-// The content of a body or an answer: a schema, or a media type of what is no JSON.
+// Returns the content of a body or an answer: a schema, or the media type of one that is not JSON.
 ordered_json ContentOf(absl::string_view what, const char* type = "application/json") {
   if (absl::StrContains(what, "/")) {
     return {{std::string(what), {{"schema", {{"type", "string"}}}}}};
@@ -44,7 +44,7 @@ struct ErrorCode {
 constexpr ErrorCode kErrorCodes[] = {
     {"400", "The client can mend it: names, types, shapes, values", false},
     {"401", "A key is needed, or is not known", false},
-    {"403", "The key lacks the right, or the call is not taken here", false},
+    {"403", "The key lacks the right, or the call is not accepted here", false},
     {"404", "There is no such model", false},
     {"413", "The body is too large", true},
     {"422", "A text cannot be used, in the form of text-embeddings-inference", true},
@@ -53,7 +53,7 @@ constexpr ErrorCode kErrorCodes[] = {
     {"504", "The time of the request was over", true},
 };
 
-// Whether a route may answer with the code.
+// Returns whether a route may answer with the code.
 bool MayAnswer(const Router::Route& route, const ErrorCode& error, bool takes_texts,
                bool is_openai) {
   const absl::string_view code = error.code;
@@ -115,7 +115,7 @@ const char* TagOfRoute(const Router::Route& route, bool takes_texts) {
   return "Server";
 }
 
-// The ways to show a key that has the right; none is needed where the server has no keys.
+// Returns the ways to show a key that has the right; none is needed where the server has no keys.
 ordered_json SecurityList(Right right) {
   if (right == Right::kNone) return ordered_json::array();
   const ordered_json rights = ordered_json::array({std::string(RightName(right))});

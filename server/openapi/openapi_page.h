@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// The name by which tables describe a pattern: "/v2/models/{model}/infer" of
+// Returns the name by which tables describe a pattern: "/v2/models/{model}/infer" of
 // "/v2/models/{model}/versions/{version}/infer", "/embed" of "/models/{model}/embed".
 std::string DescribedPath(const std::string& pattern);
 
@@ -22,8 +22,8 @@ const RouteInfo* FindInfo(absl::Span<const RouteInfo> infos, const Router::Route
 std::string OpenApiPage(const std::vector<Router::Route>& routes, absl::Span<const RouteInfo> texts,
                         absl::Span<const RouteInfo> others, const std::string& version);
 
-// Adds /openapi.json, which describes what the router has when it is first asked for. `router`
-// outlives it.
+// Adds /openapi.json, which describes the routes of the router when it is first asked for.
+// `router` outlives it.
 void AddOpenApi(const std::string& version, Router& router);
 
 }  // namespace reprise

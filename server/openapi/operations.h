@@ -1,4 +1,4 @@
-// THE table of what /openapi.json says of the routes that take no texts.
+// THE table of the descriptions in /openapi.json of routes without texts.
 #pragma once
 
 #include "absl/types/span.h"

@@ -6,9 +6,9 @@
 //    "captures": [{"model", "version", "time_ms", "binding", "reason", "suggestion", ...}],
 //    "metrics": {"reprise_requests_total": [{"labels": {...}, "value": 3}], ...}}
 //
-// Captures are those of the last hour, oldest first, as far as the engine remembers them; a metric
-// is as in a scrape with every bound, and a histogram has "bounds", "counts" (cumulative), "sum"
-// and "count". Counters are since start: whoever reads twice has rates.
+// Captures are the ones of the last hour, oldest first, as far as the engine remembers them; a
+// metric is as in a scrape with every bound, and a histogram has "bounds", "counts" (cumulative),
+// "sum" and "count". Counters are since start: two reads give rates.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct OverviewContext {
   std::chrono::system_clock::time_point started;
 };
 
-// The metrics that an overview has.
+// Returns the metrics that an overview has.
 absl::Span<const char* const> OverviewMetrics();
 
 std::string OverviewJson(const OverviewContext& context);

@@ -20,7 +20,7 @@ absl::Status WrongShape(DetectorHead head, const HeadOutput& output, absl::strin
       "] a picture, a detector of the kind ", DetectorHeadName(head), " has ", wanted));
 }
 
-// A box around a centre in the tensor, as one of the picture.
+// Returns a box around a centre in the tensor, as one of the picture.
 Detection InPicture(double x, double y, double width, double height, const PicturePlace& place) {
   const auto across = [&](double at) {
     return std::clamp<double>((at - place.offset_x) / place.scale_x, 0, place.width);
@@ -34,7 +34,7 @@ Detection InPicture(double x, double y, double width, double height, const Pictu
           .bottom = down(y + height / 2)};
 }
 
-// Whether it has an area: an answer that is NaN has none.
+// Returns whether it has an area: an answer that is NaN has none.
 bool IsBox(const Detection& one) { return one.right > one.left && one.bottom > one.top; }
 
 absl::StatusOr<std::vector<Detection>> OfYolo(DetectorHead head, const HeadOutput& output,

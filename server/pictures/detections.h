@@ -1,9 +1,9 @@
-// Detections: the boxes of objects that a detector's outputs tell of, in pixels of the picture.
+// Detections: the boxes of objects in a detector's outputs, in pixels of the picture.
 //
 //   YOLO v5  [1, boxes, 5 + classes]   centre, size, objectness, scores of classes
 //   YOLO v8  [1, 4 + classes, boxes]   centre, size, scores of classes; v9 to v12 as well
 //   DETR     logits [1, queries, classes + 1] and boxes [1, queries, 4], as parts of the picture;
-//            the last class is that of no object. RT-DETR has no such class
+//            the last class means no object. RT-DETR has no such class
 //
 // Threads: pure.
 #pragma once
@@ -38,18 +38,18 @@ struct DetectOptions {
   double iou = 0;   // boxes of a class that overlap a better one by more go
   int64_t most = 300;
 };
-// The defaults of the authors of each head.
+// Returns the defaults of the authors of each head.
 DetectOptions DefaultOptions(DetectorHead head);
 
 // One picture's row of an output.
 struct HeadOutput {
   absl::Span<const float> values;
-  std::vector<int64_t> shape;  // but for the row: [boxes, 5 + classes]
+  std::vector<int64_t> shape;  // its shape without the row: [boxes, 5 + classes]
 };
 
 // Returns the objects, those with the highest scores first. `outputs`: one of a YOLO; logits and
-// boxes of a DETR. INVALID_ARGUMENT where shapes are not those of the head; `classes`: how many
-// labels there are, 0: unknown.
+// boxes of a DETR. INVALID_ARGUMENT where shapes do not fit the head; `classes`: how many labels
+// there are, 0: unknown.
 absl::StatusOr<std::vector<Detection>> Detect(DetectorHead head,
                                               absl::Span<const HeadOutput> outputs, size_t classes,
                                               const PicturePlace& place,

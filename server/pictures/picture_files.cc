@@ -35,7 +35,7 @@ struct Sides {
   int64_t shortest = 0, longest = 0;  // the shorter side, and the most of the longer one
 };
 
-// `square`: what one number alone means.
+// `square`: the meaning of a single number.
 absl::StatusOr<Sides> SidesOf(const char* member, const json& value, bool square) {
   Sides sides;
   if (value.is_number_integer()) {
@@ -49,7 +49,7 @@ absl::StatusOr<Sides> SidesOf(const char* member, const json& value, bool square
   }
   const bool fits = (sides.height > 0 && sides.width > 0) || sides.shortest > 0;
   if (fits) return sides;
-  return Refused(member, value, "it wants a number, height and width, or shortest_edge");
+  return Refused(member, value, "it must be a number, height and width, or shortest_edge");
 }
 
 std::string ResizeText(const Sides& sides, const char* filter) {
@@ -67,17 +67,17 @@ absl::StatusOr<const char*> FilterOf(const json& root, const char* usual) {
   if (*it == 0) return "nearest";
   if (*it == 2) return "bilinear";
   if (*it == 3) return "bicubic";
-  return Refused("resample", *it, "it may be 0 (nearest), 2 (bilinear) or 3 (bicubic)");
+  return Refused("resample", *it, "it must be 0 (nearest), 2 (bilinear) or 3 (bicubic)");
 }
 
 absl::StatusOr<std::string> ChannelsText(const json& root, const char* member) {
   const auto it = root.find(member);
   if (it == root.end() || !it->is_array() || it->empty()) {
-    return Refused(member, it == root.end() ? json() : *it, "it wants one number a channel");
+    return Refused(member, it == root.end() ? json() : *it, "it must be one number a channel");
   }
   std::vector<std::string> numbers;
   for (const json& one : *it) {
-    if (!one.is_number()) return Refused(member, *it, "it wants one number a channel");
+    if (!one.is_number()) return Refused(member, *it, "it must be one number a channel");
     numbers.push_back(one.dump());
   }
   return absl::StrCat("[", absl::StrJoin(numbers, ", "), "]");
@@ -135,7 +135,8 @@ absl::StatusOr<std::vector<std::string>> SizeSteps(const json& root) {
   }
   if (BoolMember(root, "do_center_crop", false) && root.contains("crop_size")) {
     ASSIGN_OR_RETURN(const Sides sides, SidesOf("crop_size", root["crop_size"], true));
-    if (sides.height == 0) return Refused("crop_size", root["crop_size"], "it wants both sides");
+    if (sides.height == 0)
+      return Refused("crop_size", root["crop_size"], "it must have both sides");
     steps.push_back(absl::StrCat("CenterCrop([", sides.height, ", ", sides.width, "])"));
   }
   return steps;
@@ -156,7 +157,7 @@ std::vector<std::string> LabelsOf(const json& config) {
   return labels;
 }
 
-// The first of the folder and those above it that has the file.
+// Returns the first of the folder and those above it that has the file.
 template <typename Read>
 auto ReadNear(const std::filesystem::path& model_file, const char* name, const Read& read)
     -> decltype(read(model_file)) {
@@ -175,7 +176,7 @@ auto ReadNear(const std::filesystem::path& model_file, const char* name, const R
 absl::StatusOr<std::string> TransformsOf(const std::string& preprocessor_json) {
   const json root = json::parse(preprocessor_json, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(kPreprocessor, " is no JSON object"));
+    return absl::InvalidArgumentError(absl::StrCat(kPreprocessor, " is not a JSON object"));
   }
   RETURN_IF_ERROR(CheckMembers(root));
   ASSIGN_OR_RETURN(std::vector<std::string> steps, SizeSteps(root));

@@ -1,5 +1,5 @@
-// Files of a model's folder that say what is done to pictures: preprocessor_config.json as
-// transformers writes it, and labels.
+// Files of a model's folder that define the transforms of pictures:
+// preprocessor_config.json as transformers writes it, and labels.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct PictureFiles {
 };
 
 // Reads the folder of `model_file`, and up to two above it. INVALID_ARGUMENT names the file and the
-// member that is damaged or asks for what is not done to pictures here.
+// member that is damaged or asks for a transform that is not supported.
 absl::StatusOr<PictureFiles> ReadPictureFiles(const std::filesystem::path& model_file);
 
 // Returns the transforms that the text of a preprocessor_config.json asks for.

@@ -24,8 +24,8 @@ using images::Size;
 using images::Transform;
 using images::TransformKind;
 
-// Names of a vector of the whole picture, the first that is there counts: CLIP's, then those of
-// encoders without a projection (SigLIP, DINOv2).
+// Names of a vector of the whole picture, the first that is there counts: CLIP's, then the
+// names of encoders without a projection (SigLIP, DINOv2).
 constexpr const char* kVectorOutputs[] = {"image_embeds", "image_embedding", "image_features",
                                           "pooler_output"};
 constexpr int64_t kChannelCount = 3;
@@ -43,7 +43,7 @@ const ModelIo* FindIo(absl::Span<const ModelIo> ios, absl::string_view name) {
 
 bool IsFloat(const ModelIo& io) { return io.dtype == DType::kFloat32; }
 
-// Whether the input is one of pictures, by its type and channels.
+// Returns whether the input is one of pictures, by its type and channels.
 bool TakesPictures(const ModelIo& io) {
   if ((!IsFloat(io) && io.dtype != DType::kUInt8) || io.dims.size() != 4) return false;
   return ConstantOf(io.dims[1]) == kChannelCount || ConstantOf(io.dims[3]) == kChannelCount ||
@@ -125,7 +125,7 @@ absl::Status PictureModel::TakeInput(absl::Span<const ModelIo> inputs) {
       continue;
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("the model takes no pictures: it wants the input \"", io.name, "\" as well"));
+        absl::StrCat("the model takes no pictures: it needs the input \"", io.name, "\" as well"));
   }
   input_ = it->name;
   is_float_ = IsFloat(*it);
@@ -177,7 +177,7 @@ void PictureModel::TakeTask(const PictureSettings& settings, const std::string& 
   }
   no_task_ =
       "the model's outputs are neither scores of classes, FP32 [rows, classes], nor a vector "
-      "(image_embeds), nor those of a detector (parameter reprise.detector names one)";
+      "(image_embeds), nor a detector's (parameter reprise.detector names one)";
 }
 
 absl::Status PictureModel::TakeTransforms(const PictureSettings& settings,

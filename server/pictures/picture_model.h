@@ -1,4 +1,4 @@
-// PictureModel: what one model does with pictures.
+// PictureModel: the tasks of one model with pictures.
 //
 //   ASSIGN_OR_RETURN(const PictureTensor tensor, model.Read(jpeg));
 //   // ... one row of input model.input() ...
@@ -42,25 +42,25 @@ struct PictureTensor {
 
 class PictureModel {
  public:
-  // FAILED_PRECONDITION says why the model takes no pictures; INVALID_ARGUMENT what contradicts
-  // itself, with both sides.
+  // FAILED_PRECONDITION says why the model takes no pictures; INVALID_ARGUMENT names a
+  // contradiction, with both sides.
   static absl::StatusOr<std::shared_ptr<const PictureModel>> Make(
       const std::filesystem::path& model_file, const PictureSettings& settings,
       absl::Span<const ModelIo> inputs, absl::Span<const ModelIo> outputs);
 
   // Decodes a JPEG or PNG file, turns it as EXIF says and applies the transforms. INVALID_ARGUMENT
-  // for what is no such file, is damaged or too large.
+  // for another, a damaged or a too large file.
   absl::StatusOr<PictureTensor> Read(absl::string_view file) const;
   // Returns the place of a file's picture in its tensor, by its header alone.
   absl::StatusOr<PicturePlace> PlaceOf(absl::string_view file) const;
-  // The most memory that Read takes for the file, by what its header tells.
+  // Returns the most memory that Read takes for the file, by its header.
   absl::StatusOr<int64_t> BytesToRead(absl::string_view file) const;
 
   const std::string& input() const { return input_; }
   const char* datatype() const { return list_.makes_tensor() ? "FP32" : "UINT8"; }
   // The input of the pixels that count, which DETR's exports may have; empty: there is none.
   const std::string& mask_input() const { return mask_input_; }
-  // The shape of its one row: [1, height, width].
+  // Returns the shape of its one row: [1, height, width].
   std::vector<int64_t> MaskShape(const PictureTensor& tensor) const;
 
   // Sizes that the transforms give to every picture along dims of the input that are open, by the
@@ -68,7 +68,7 @@ class PictureModel {
   std::map<int, int64_t> OpenSides() const;
 
   PictureTask task() const { return task_; }
-  // Why the model offers no task beside its tensors.
+  // Why the model offers no task besides its tensors.
   const std::string& no_task() const { return no_task_; }
   DetectorHead head() const { return head_; }
   // Names of the outputs that the task reads: scores; the boxes of a YOLO; logits and boxes; a
@@ -77,7 +77,7 @@ class PictureModel {
   const std::vector<std::string>& labels() const { return labels_; }
   // "a" or, without labels, "LABEL_3".
   std::string Label(int64_t id) const;
-  // A sentence for the log.
+  // Returns a sentence for the log.
   std::string Describe() const;
 
   absl::StatusOr<std::vector<Detection>> Detect(absl::Span<const HeadOutput> outputs,

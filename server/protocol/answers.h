@@ -23,7 +23,7 @@ absl::StatusOr<inference::ModelMetadataResponse> AnswerModelMetadata(const Repos
 absl::StatusOr<inference::ModelConfigResponse> AnswerModelConfig(const Repository& repository,
                                                                  const std::string& model,
                                                                  const std::string& version);
-// Statistics; `model` empty: those of all; `version` empty: those of all versions.
+// Returns statistics; `model` empty: of all; `version` empty: of all versions.
 absl::StatusOr<inference::ModelStatisticsResponse> AnswerModelStatistics(
     const Repository& repository, const std::string& model, const std::string& version);
 inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repository,
@@ -33,7 +33,7 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
 using AnswerParameter = std::pair<std::string, std::variant<std::string, int64_t>>;
 std::vector<AnswerParameter> AnswerParameters(const InferResult& result);
 
-// The name of the type of output number `i` of an answer: that of the model's, or BYTES where it is
+// Returns the name of the type of output number `i` of an answer: the model's, or BYTES where it is
 // texts of classes.
 absl::string_view DatatypeOfAnswer(const InferResult& result, size_t i);
 

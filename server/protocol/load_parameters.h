@@ -10,7 +10,7 @@
 namespace reprise {
 
 // OK for `config`, whose value is the JSON of a ModelConfig. Errors: UNIMPLEMENTED for files that
-// come with the request, INVALID_ARGUMENT for what nobody knows.
+// come with the request, INVALID_ARGUMENT for an unknown one.
 inline absl::Status CheckLoadParameter(const std::string& name) {
   if (name == "config") return absl::OkStatus();
   if (absl::StartsWith(name, "file:")) {

@@ -11,10 +11,10 @@ namespace {
 using SettingValue = inference::LogSettingsRequest::SettingValue;
 
 absl::Status WrongKind(const std::string& name, absl::string_view kind) {
-  return absl::InvalidArgumentError(absl::StrCat("log setting '", name, "' wants ", kind));
+  return absl::InvalidArgumentError(absl::StrCat("log setting '", name, "' must be ", kind));
 }
 
-// Lines of `level` are shown or not: levels are in an order, so that what is above it follows.
+// Shows lines of `level` or hides them: levels are ordered, so that the levels above it follow.
 void Show(LogLevel level, bool shown, LogLevels& levels) {
   const auto below = static_cast<LogLevel>(static_cast<int>(level) + 1);
   if (shown && levels.base > level) levels.base = level;
@@ -61,7 +61,7 @@ absl::StatusOr<inference::LogSettingsResponse> AnswerLogSettings(
     const inference::LogSettingsRequest& request, LogSwitch& log) {
   LogLevels levels = log.levels();
   for (const auto& [name, value] : request.settings()) {
-    // Clients name what they do not want to change without a value.
+    // Clients name settings that they do not want to change without a value.
     if (value.parameter_choice_case() == SettingValue::PARAMETER_CHOICE_NOT_SET) continue;
     RETURN_IF_ERROR(Apply(name, value, levels));
   }

@@ -1,4 +1,5 @@
-// The log settings of the protocol: what of the log is written, told and changed while serving.
+// The log settings of the protocol: the parts of the log that are written, told and changed while
+// serving.
 //
 //   log_info, log_warning, log_error   lines of this level are written
 //   log_verbose_level                  1 and above: debug lines of every module as well
@@ -12,9 +13,9 @@
 
 namespace reprise {
 
-// Applies what the request sets, all of it or nothing, and tells what holds then. INVALID_ARGUMENT
-// names a setting that there is not or a value of the wrong kind, UNIMPLEMENTED one that cannot be
-// changed while the server serves.
+// Applies the settings of the request, all of it or nothing, and returns the resulting ones.
+// INVALID_ARGUMENT names a setting that does not exist or a value of the wrong kind, UNIMPLEMENTED
+// one that cannot be changed while the server serves.
 absl::StatusOr<inference::LogSettingsResponse> AnswerLogSettings(
     const inference::LogSettingsRequest& request, LogSwitch& log);
 

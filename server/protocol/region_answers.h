@@ -25,7 +25,7 @@ inline absl::Status NoDeviceRegions() {
       "CudaSharedMemoryRegister is not supported: the server knows no CUDA devices");
 }
 
-// The region `name`, or all where it is empty: without shared memory there is none.
+// Returns the region `name`, or all where it is empty: without shared memory there is none.
 inline absl::StatusOr<std::vector<RegionInfo>> ListRegions(const SharedRegions* regions,
                                                            const std::string& name) {
   if (regions != nullptr) return regions->List(name);

@@ -23,8 +23,8 @@ absl::StatusOr<int64_t> NumberOf(const std::string& name, const TraceValue& valu
   if (value.value_size() == 1 && absl::SimpleAtoi(value.value(0), &number) && number >= least) {
     return number;
   }
-  return absl::InvalidArgumentError(absl::StrCat("trace setting '", name, "' wants a number from ",
-                                                 least, " on, it is ",
+  return absl::InvalidArgumentError(absl::StrCat("trace setting '", name,
+                                                 "' must be a number from ", least, " on, it is ",
                                                  QuotedText(absl::StrJoin(value.value(), ","))));
 }
 
@@ -45,7 +45,7 @@ absl::Status SetLevel(const TraceValue& value, TraceSettings& settings) {
         "OFF");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("trace setting 'trace_level' wants TIMESTAMPS or OFF, it is ",
+      absl::StrCat("trace setting 'trace_level' must be TIMESTAMPS or OFF, it is ",
                    QuotedText(absl::StrJoin(levels, ","))));
 }
 

@@ -1,4 +1,4 @@
-// How the core tells what it did. Metrics and the log listen.
+// The core's reports of its work. Metrics and the log listen.
 //
 // Threads: all methods from any thread; they must not block.
 #pragma once
@@ -49,7 +49,7 @@ enum class ModelState {
 // "LOADING", "READY", "UNAVAILABLE"; the last of both that are not served.
 const char* ModelStateName(ModelState state);
 
-// Counts of a model that makes tokens: since it was loaded, and what it holds now.
+// Counts of a model that makes tokens: since it was loaded, and its current state.
 struct GenerationRecord {
   int64_t running = 0, waiting = 0, set_back = 0, stalled = 0;  // sequences
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
@@ -57,7 +57,7 @@ struct GenerationRecord {
   int64_t drafts_right = 0, drafts_wrong = 0;  // tokens that were looked up and checked
 };
 
-// Counts of a model that keeps state between requests: what it holds now, and since it was loaded.
+// Counts of a model that keeps state between requests: its current state, and since it was loaded.
 struct SequenceRecord {
   int64_t live = 0, waiting = 0;  // sequences; requests that wait for their turn in one
   int64_t bytes = 0;              // their state takes
@@ -71,7 +71,7 @@ class ModelEvents {
   virtual void OnQueueDepth(int64_t depth) = 0;
   virtual void OnBatch() = 0;
   virtual void OnRequest(const RequestRecord& record) = 0;
-  // The warm-up wants `wanted` recipes, and `done` of them are ready.
+  // The warm-up needs `wanted` recipes, and `done` of them are ready.
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}

@@ -24,15 +24,15 @@ struct NamedModel {
 std::optional<NamedModel> ParseNamedModel(absl::string_view repository);
 
 // In each of `repositories` that names a flat folder, the folder becomes the file `variant` of it
-// ("int8": model_int8.onnx; empty: model.onnx). Errors: NOT_FOUND with the files that there are;
+// ("int8": model_int8.onnx; empty: model.onnx). Errors: NOT_FOUND listing the files;
 // INVALID_ARGUMENT for a place elsewhere whose name cannot be read.
 absl::Status ChooseVariant(const std::string& variant, std::vector<std::string>& repositories);
 
 // It has no folders of versions.
 bool IsFlat(const FoundModel& model);
-// The folder that holds config.pbtxt and what else belongs to the model.
+// Returns the folder that holds config.pbtxt and the model's other files.
 std::string OwnFolder(const FoundModel& model);
-// The folder and the name in it of the file of a version, as config.pbtxt names it.
+// Returns the folder and the name in it of the file of a version, as config.pbtxt names it.
 std::string FolderOf(const FoundModel& model, int64_t version);
 ModelSettings SettingsOf(const FoundModel& model, ModelSettings settings);
 

@@ -1,7 +1,7 @@
 // GenerationLoop: the thread that steps a model's generator.
 //
 // It steps while there is something to do and sleeps otherwise. When the last user lets go the
-// thread ends, and what still runs ends with UNAVAILABLE.
+// thread ends, and sequences that still run end with UNAVAILABLE.
 //
 // Threads: all methods from any.
 #pragma once
@@ -31,7 +31,7 @@ class GenerationLoop {
   bool idle() const;
   // Sequences that still run end with UNAVAILABLE, soon; requests are refused from then on.
   void Stop();
-  // The same, and waits until nothing more is told: whoever is told may go then.
+  // The same, and waits until no more callbacks run: their objects may be destroyed then.
   void Finish();
   const Generator& generator() const { return *shared_->generator; }
 

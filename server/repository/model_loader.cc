@@ -30,7 +30,8 @@
 namespace reprise {
 namespace {
 
-// Returns the folder with the model's config.pbtxt: that of a version lies in it, a flat one is it.
+// Returns the folder with the model's config.pbtxt: the folder of a version lies in it, a flat one
+// is it.
 std::filesystem::path ModelFolderOf(const ServableSource& source) {
   const std::filesystem::path own(source.folder);
   return own.filename() == source.version.version ? own.parent_path() : own;
@@ -45,7 +46,7 @@ absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::filesystem::path& fol
     const std::filesystem::path file(name);
     if (file.is_absolute() || file.has_parent_path()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is no file of the model's own folder"));
+          absl::StrCat("'", name, "' is not a file of the model's own folder"));
     }
     for (const auto& place : {std::filesystem::path(path).parent_path(), folder}) {
       std::ifstream stream(place / file);
@@ -103,8 +104,8 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .defer_padding = settings.generation && !settings.config.has_sequence_batching()};
 }
 
-// The models beside an encoder that make tokens of what it computes; none where `path` is no file
-// of an encoder-decoder.
+// Loads the models next to an encoder that make tokens of its result; none where `path` is no
+// file of an encoder-decoder.
 absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
                                                                const std::string& path,
                                                                const Servable& servable,
@@ -118,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
   return decoder;
 }
 
-// The files of the versions that lie beside that in `folder`.
+// Returns the files of the other versions, next to `folder`.
 std::vector<std::string> OtherVersions(const std::string& folder, const ModelSettings& settings) {
   std::vector<std::string> files;
   std::error_code error;
@@ -136,12 +137,12 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 }
 
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
-// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; what else
-// is in the way of tokens is told by the model.
+// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; the model
+// reports any other obstacle to tokens.
 absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
                              const ModelSettings& settings, StepGate* gate, Servable& servable) {
   if (servable.stateful != nullptr) {
-    servable.generation_refusal = "sequence_batching says what its state is";
+    servable.generation_refusal = "sequence_batching names its state";
     return absl::OkStatus();
   }
   if (!settings.generation) {
@@ -176,7 +177,7 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
           absl::StrCat("the pages of a decoder (", generator.status().message(), ")"), 0);
     }
     servable.generation_refusal = std::string(generator.status().message());
-    // All of its requests are those of any model.
+    // All of its requests are served as any model's.
     if (servable.model->padding().awaits_request()) engine.ConfirmPadding(*servable.model);
     if (absl::IsNotFound(generator.status())) return absl::OkStatus();
     servable.model->Note(
@@ -212,7 +213,7 @@ int64_t IntParameter(const ModelSettings& settings, const char* name, int64_t fa
   return absl::SimpleAtoi(parameter->second.string_value(), &value) ? value : fallback;
 }
 
-// A model whose config names outputs of its own keeps them beside the vector of a text.
+// A model whose config names outputs of its own keeps them with the vector of a text.
 TextSettings TextSettingsOf(const ModelSettings& settings) {
   TextSettings texts;
   const auto pooling = settings.config.parameters().find("reprise.pooling");
@@ -232,7 +233,7 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   return texts;
 }
 
-// The text that config.pbtxt gives a parameter; "" where it gives none.
+// Returns the text that config.pbtxt gives a parameter; "" where it gives none.
 std::string ParameterText(const ModelSettings& settings, const char* name) {
   const auto parameter = settings.config.parameters().find(name);
   return parameter == settings.config.parameters().end() ? "" : parameter->second.string_value();
@@ -280,24 +281,24 @@ void ReadPictures(const ServableSource& source, const std::string& path, Servabl
     return;
   }
   servable.pictures_refusal = std::string(made.status().message());
-  // A folder that asks for the impossible is told of; most models take no pictures.
+  // A folder with impossible settings is reported; most models take no pictures.
   if (!absl::IsFailedPrecondition(made.status())) {
     source.engine.options().log(absl::StrCat(who, "takes no pictures: ", made.status().message()));
   }
 }
 
-// The file of the version.
+// Returns the file of the version.
 std::string PathOf(const ServableSource& source) {
   return ChooseModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
       .string();
 }
 
-// The model itself, with the head that the texts of its folder want.
+// The model itself, with the head that the texts of its folder need.
 absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Servable& servable) {
   Engine& engine = source.engine;
   const std::string path = PathOf(source);
   TextSettings texts = TextSettingsOf(source.settings);
-  // A decoder beside it reads the encoder's result.
+  // A decoder next to it reads the encoder's result.
   texts.keep_outputs = texts.keep_outputs || FindEncoderDecoder(path).has_value();
   TextLoad text(path, texts);
   ASSIGN_OR_RETURN(PrecisionRules rules,
@@ -333,8 +334,9 @@ absl::Status TakeSignature(const ServableSource& source, Servable& servable) {
   return absl::OkStatus();
 }
 
-// The settings with buckets of the sides that pictures have once they are transformed, beside the
-// usual ones, where config.pbtxt names none; nullopt where it does, or no axis is such a side.
+// Returns the settings with buckets of the sides that pictures have once they are transformed,
+// besides the usual ones, where config.pbtxt names none; nullopt where it does, or no axis is such
+// a side.
 std::optional<ModelSettings> WithSidesOfPictures(const ModelSettings& settings,
                                                  const Servable& servable) {
   if (servable.pictures == nullptr || !settings.buckets.empty() ||
@@ -395,7 +397,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
   return servable;
 }
 
-// The rank that config.pbtxt gives an input by its dims; the batch is not among them.
+// Returns the rank that config.pbtxt gives an input by its dims; the batch is not among them.
 std::optional<int64_t> ConfiguredRank(const ModelSettings& settings, const std::string& input) {
   for (const auto& declared : settings.config.input()) {
     if (declared.name() != input || declared.dims().empty()) continue;
@@ -476,7 +478,7 @@ std::vector<std::string> UnusedSettings(const Servable& servable) {
 }
 
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source) {
-  // The load explains what cannot be read.
+  // The load explains why it cannot be read.
   const absl::StatusOr<std::vector<std::string>> without = InputsWithoutRank(PathOf(source));
   InputRanks fixed;
   std::vector<std::string> open;

@@ -22,19 +22,19 @@ struct ServableSource {
   std::string folder;  // holds the version's files
   ModelSettings settings;
   const ServerState& state;     // a warm-up ends where the server stops
-  TextModels* texts = nullptr;  // is told what the folder says of texts
+  TextModels* texts = nullptr;  // is told the facts about texts in the folder
   StepGate* gate = nullptr;     // that models which make tokens share; null: there is one
-  // Gives what is loaded a queue, before requests may find it.
+  // Gives a loaded model a queue, before requests may find it.
   std::function<void(Servable&)> open_queue;
 };
 
-// An input whose rank neither the file nor config.pbtxt says has that of each request: the result
-// then stands for the choices of ranks, of which the first that the model takes is there. Errors:
-// what Engine::Load says, and contradictions between config.pbtxt and the model.
+// An input whose rank neither the file nor config.pbtxt gives has the rank of each request: the
+// result then stands for the choices of ranks, of which the first that the model takes is there.
+// Errors: those of Engine::Load, and contradictions between config.pbtxt and the model.
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source);
 
-// The wishes of the configuration that the model cannot have, a sentence each with the
-// reason: buckets of an axis that may not be padded, and of a model that captures nothing.
+// Returns the settings of the configuration that the model cannot have, a sentence each with
+// the reason: buckets of an axis that may not be padded, and of a model that captures nothing.
 std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -53,7 +53,7 @@ std::shared_ptr<ModelVersion> ModelTable::SetLoading(const std::string& name, in
 
 std::shared_ptr<const Servable> ModelTable::SetLoaded(
     const ModelVersion& version, const absl::StatusOr<std::shared_ptr<const Servable>>& loaded) {
-  // Told before it is visible: whoever sees a ready model finds its series.
+  // Told before it is visible: a client that sees a ready model finds its series.
   if (loaded.ok()) {
     WhereMemoryAllows([&] { version.events->OnState(ModelState::kReady, absl::OkStatus()); });
   }
@@ -64,9 +64,9 @@ std::shared_ptr<const Servable> ModelTable::SetLoaded(
     Entry& entry = models_[version.name][version.number];
     kept = !loaded.ok() && entry.servable != nullptr;
     if (kept) {
-      entry.why = absl::Status(
-          loaded.status().code(),
-          absl::StrCat("not loaded again, what was served still is: ", loaded.status().message()));
+      entry.why = absl::Status(loaded.status().code(),
+                               absl::StrCat("not reloaded, the former version still serves: ",
+                                            loaded.status().message()));
     } else {
       entry.state = loaded.ok() ? ModelState::kReady : ModelState::kUnavailable;
       entry.why = loaded.status();
@@ -250,11 +250,11 @@ absl::Status ModelTable::LookAtFiles(const ModelVersion& version, const Servable
 absl::Status ModelTable::Answers(absl::string_view name, absl::string_view version) const {
   ASSIGN_OR_RETURN(const Found found, Find(name, version));
   RETURN_IF_ERROR(LookAtFiles(*found.version, *found.servable));
-  // It becomes ready once somebody warms it up.
+  // It becomes ready once it is warmed up.
   if (!CanAnswer(*found.servable)) {
     return absl::UnavailableError(absl::StrCat(
-        "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name what ",
-        "is to be captured in reprise.warmup, or `reprise warmup ", name, "`"));
+        "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name sizes ",
+        "to capture in reprise.warmup, or run `reprise warmup ", name, "`"));
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // ModelTable: which model versions there are, and in which state.
 //
 // Ownership: versions are shared, and stay until the table goes, also when they are listed no more:
-//            what they count, and requests that still run, outlive their states.
+//            their counts, and requests that still run, outlive their states.
 // Threads:   all methods are safe from any thread. Events are told outside of the lock.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ModelVersion {
   std::string name;
   int64_t number = 0;   // 0: the model as a whole was refused, no version was chosen
   std::string version;  // "3"; empty for number 0
-  std::unique_ptr<ModelEvents> events;  // null where nobody has asked for the version yet
+  std::unique_ptr<ModelEvents> events;  // null where the version has not been asked for yet
   StatisticsRecorder statistics;
   SlowRequests slow_requests;
   std::shared_ptr<WarmupProgress> warmup;
@@ -47,15 +47,15 @@ class ModelTable {
     std::shared_ptr<ModelVersion> version;
     std::shared_ptr<const Servable> servable;
   };
-  // An empty version: the newest that is ready. Errors: NOT_FOUND names what there is; UNAVAILABLE
-  // while it loads, and with the reason when it was refused or unloaded.
+  // An empty version: the newest that is ready. Errors: NOT_FOUND lists the existing ones;
+  // UNAVAILABLE while it loads, and with the reason when it was refused or unloaded.
   absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const;
 
-  // The listed version whatever its state, for counting; null if there is none.
+  // Returns the listed version whatever its state, for counting; null if there is none.
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
 
   // OK where requests of the version are answered: it is ready, its file is as it was, and where it
-  // is frozen it has a recipe. Else as Find, or UNAVAILABLE naming the file or what is missing.
+  // is frozen it has a recipe. Else as Find, or UNAVAILABLE naming the file or the missing recipe.
   absl::Status Answers(absl::string_view name, absl::string_view version) const;
 
   struct Listed {
@@ -70,20 +70,20 @@ class ModelTable {
   // Models sorted by name, then version. One whose file has changed is kUnavailable.
   std::vector<Listed> List() const;
 
-  // The numbers of the versions that are ready.
+  // Returns the numbers of the versions that are ready.
   std::vector<int64_t> Ready(const std::string& name) const;
 
   // Lists the version: LOADING, unless it is served already.
   std::shared_ptr<ModelVersion> SetLoading(const std::string& name, int64_t number);
-  // How a load ended. Where it failed, a version that is served still is. Returns what was served
-  // before in the place of a new one.
+  // Records how a load ended. Where it failed, a version that is served still is. Returns the
+  // servable that a new one replaces.
   std::shared_ptr<const Servable> SetLoaded(
       const ModelVersion& version, const absl::StatusOr<std::shared_ptr<const Servable>>& loaded);
   // The version was refused before it could be loaded.
   void SetRefused(const std::string& name, int64_t number, const absl::Status& why);
   // Lists a version that waits to be asked for: it has no series and raises no alert.
   void SetWaiting(const std::string& name, int64_t number);
-  // No request finds the version from now on. Returns what was served.
+  // No request finds the version from now on. Returns its servable.
   std::shared_ptr<const Servable> SetUnloaded(const std::string& name, int64_t number);
   // Takes versions that are not served from the list: their state is out of date.
   void DropUnserved(const std::string& name);
@@ -104,7 +104,7 @@ class ModelTable {
   // Versions by number; the model as a whole is number 0.
   using Versions = std::map<int64_t, Entry>;
 
-  // `asked_for`: somebody wants the version to be served; it has events from then on.
+  // `asked_for`: a request wants the version to be served; it has events from then on.
   Entry& AddEntry(const std::string& name, int64_t number, bool asked_for) REQUIRES(mutex_);
   std::shared_ptr<ModelVersion> MakeVersion(const std::string& name, int64_t number,
                                             bool asked_for);

@@ -1,12 +1,12 @@
 // RankedServables: a model whose file leaves the ranks of some inputs open, once for each rank.
 //
-// The rank of a request is part of what a model is specialised to: at each choice of ranks it has
-// axes, certificates, buckets and a queue of its own. The first request of a choice waits until it
-// is loaded; at most kMost choices are, so that clients cannot make a server load without end.
+// A model is specialised to the rank of a request too: at each choice of ranks it has axes,
+// certificates, buckets and a queue of its own. The first request of a choice waits until it is
+// loaded; at most kMost choices are, so that clients cannot make a server load without end.
 //
-// Ownership: owns what it loads, and the threads that load. Threads: all methods from any.
-// Errors: RESOURCE_EXHAUSTED naming inputs and ranks beyond kMost; what the load of a choice says,
-//         which is remembered.
+// Ownership: owns its servables, and the threads that load. Threads: all methods from any.
+// Errors: RESOURCE_EXHAUSTED naming inputs and ranks beyond kMost; errors of the load of a choice,
+//         which are remembered.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class RankedServables {
 
   // `inputs`: the names of those whose rank a request decides.
   RankedServables(std::vector<std::string> inputs, Load load);
-  // Waits until what loads is loaded.
+  // Waits until running loads end.
   ~RankedServables();
 
   const std::vector<std::string>& inputs() const { return inputs_; }
@@ -45,9 +45,9 @@ class RankedServables {
   // count.
   void Add(const InputRanks& ranks, std::shared_ptr<const Servable> servable);
 
-  // The servable for requests of these ranks, which name all of inputs(). Null while it is being
-  // loaded, which the call begins where need be: the function that `wait` gives is called once
-  // then, on the thread that loads.
+  // Returns the servable for requests of these ranks, which name all of inputs(). Null while it
+  // is being loaded, which the call begins where need be: the function that `wait` gives is
+  // called once then, on the thread that loads.
   absl::StatusOr<std::shared_ptr<const Servable>> Find(
       const InputRanks& ranks, absl::FunctionRef<std::function<void()>()> wait);
 

@@ -77,7 +77,7 @@ Readiness ReadinessProbe::Now() {
   Readiness found = Judge(rule_, state_.state(), repository_.List());
   if (found.ready && state_.stuck() > 0) {
     found.ready = false;
-    found.why = absl::StrCat(state_.stuck(), " streams do not end what they were told to stop");
+    found.why = absl::StrCat(state_.stuck(), " streams were told to stop and have not");
   }
   if (found.ready != was_ready_) {
     was_ready_ = found.ready;

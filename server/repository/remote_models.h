@@ -1,7 +1,7 @@
 // RemoteModels: the models that --model names at a place elsewhere (hf://, s3://, gs://, https://).
 //
-// They are brought to this machine when they are loaded, and again when they are asked to load once
-// more: what has changed there is then served.
+// They are downloaded when they are loaded, and again when they are asked to load once more:
+// changes there are then served.
 //
 // Threads: all methods from any.
 #pragma once
@@ -17,8 +17,8 @@ namespace reprise {
 
 class RemoteModels {
  public:
-  // Brings what a name (ModelUrl) is of; the path of its folder or file. Runs on a loader thread,
-  // and ends soon once `cancelled` returns true.
+  // Downloads the model of a name (ModelUrl) and returns the path of its folder or file. Runs on
+  // a loader thread, and ends soon once `cancelled` returns true.
   using Bring = std::function<absl::StatusOr<std::string>(const std::string& url,
                                                           const std::function<bool()>& cancelled)>;
 
@@ -27,10 +27,10 @@ class RemoteModels {
 
   // The repositories that are on this machine.
   const std::vector<std::string>& local() const { return local_; }
-  // The names of those that are not, in order.
+  // Returns the names of those that are not, in order.
   std::vector<std::string> names() const;
   bool Has(const std::string& name) const { return urls_.contains(name); }
-  // Brings the model of that name; "NAME=PATH", as a repository is named.
+  // Downloads the model of that name; "NAME=PATH", as a repository is named.
   absl::StatusOr<std::string> Fetch(const std::string& name,
                                     const std::function<bool()>& cancelled) const;
 

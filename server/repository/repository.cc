@@ -17,7 +17,7 @@ namespace {
 // How often a version that is unloaded is looked at, and how long its last requests may take.
 constexpr std::chrono::milliseconds kLookTime(2);
 constexpr std::chrono::seconds kLongestUse(60);
-constexpr size_t kMostFetches = 4;  // models that are brought at a time
+constexpr size_t kMostFetches = 4;  // models that are downloaded at a time
 
 bool Contains(const std::vector<int64_t>& numbers, int64_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
@@ -341,7 +341,7 @@ void Repository::FinishTask(const std::shared_ptr<Operation>& operation,
     if (operation->failed.ok()) operation->failed = status;
     if (--operation->left > 0) return;
   }
-  // Where a successor failed, what there was before goes on.
+  // Where a successor failed, the former version goes on.
   if (operation->failed.ok()) {
     UnloadAllBut(operation->name, operation->chosen);
     table_.DropUnserved(operation->name);

@@ -2,15 +2,15 @@
 //
 // At the start every version that is to be served is listed; loader threads then load one after
 // another. One that fails is unavailable with the reason and disturbs no other. Later a model is
-// loaded anew beside the traffic: the old version is served until its successor is ready, and stays
-// where that one fails.
+// reloaded while it serves: the old version is served until its successor is ready, and stays where
+// that one fails.
 //
 //   Repository repository({.folders = {"models"}, .threads = 2}, loader, events);
 //   RETURN_IF_ERROR(repository.Start());
 //   ASSIGN_OR_RETURN(auto found, repository.Find("minilm", ""));
 //
-// Operations on one model are done in the order in which they were asked for; models do not wait
-// for each other but for a loader thread.
+// Operations on one model are done in the order in which they were asked for; models wait for a
+// loader thread, not for each other.
 //
 // Ownership: versions are shared, see ModelTable.
 // Threads:   all methods are safe from any thread; Start is called once.
@@ -54,7 +54,7 @@ class Repository {
     std::function<void()> on_settled = [] {};
     // Work left for a version that is ready: on its loader thread, before the next load.
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
-    // The memory of models that were unloaded has gone.
+    // The memory of unloaded models has been freed.
     std::function<void()> after_unload = [] {};
     // The state of a version has changed; with no lock held.
     std::function<void()> on_change = [] {};
@@ -67,11 +67,11 @@ class Repository {
   // Loads one version from the folder `folder` of its files. Runs on a loader thread.
   using Loader = std::function<absl::StatusOr<std::shared_ptr<const Servable>>(
       const ModelVersion& version, const std::string& folder, const ModelSettings& settings)>;
-  // How it ended; on a loader thread, or on that of the caller.
+  // How it ended; on a loader thread, or on the caller's.
   using Done = std::function<void(const absl::Status&)>;
 
   Repository(Options options, Loader loader, ServerEvents& events);
-  // Does what Stop does.
+  // Calls Stop.
   ~Repository();
   Repository(const Repository&) = delete;
   Repository& operator=(const Repository&) = delete;
@@ -93,20 +93,20 @@ class Repository {
   }
   std::vector<Listed> List() const { return table_.List(); }
 
-  // Loads the model from its folder as it is now, with `config` (the text of a config.pbtxt) in the
+  // Loads the model from its folder as it is now, with `config` (the text of a config.pbtxt) in
   // place of its own where that is given. Versions that are served and have not changed are left as
   // they are; those that the policy chooses no more are unloaded once the others are ready. `done`
   // gets OK when all are ready. Errors: FAILED_PRECONDITION unless the mode is kExplicit;
-  // NOT_FOUND; what the load of a version says.
+  // NOT_FOUND; errors of the load of a version.
   void Load(const std::string& name, std::optional<std::string> config, Done done);
   // Requests that were accepted are answered, later ones refused; `done` gets OK when the memory
-  // has gone. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
+  // has been freed. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
   void Unload(const std::string& name, Done done);
 
  private:
   // An operation that was asked for on one model.
   struct Operation {
-    enum class Kind { kLoad, kUnload, kForget };  // kForget: its folder is gone
+    enum class Kind { kLoad, kUnload, kForget };  // kForget: its folder was removed
     Kind kind = Kind::kLoad;
     std::string name;
     std::optional<std::string> config;
@@ -129,7 +129,8 @@ class Repository {
   void Enqueue(std::shared_ptr<Operation> operation) EXCLUDES(mutex_);
   void WorkLoop();
   void Begin(const std::shared_ptr<Operation>& operation);
-  // Lists what `model` serves and makes tasks of what is to be loaded. Errors: nothing can be.
+  // Lists the versions of `model` to serve and makes tasks of the ones to load. Errors: there are
+  // none.
   absl::Status Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
                     bool twice);
   absl::Status BeginLoad(const std::shared_ptr<Operation>& operation);
@@ -138,11 +139,11 @@ class Repository {
   // Tells that no version of the model can be loaded: served ones are still served, and otherwise
   // `number` stands for them.
   void Refuse(const std::string& name, int64_t number, const absl::Status& why);
-  // Begins to serve one that is brought first; `wanted`: as soon as may be.
+  // Begins to serve one that is downloaded first; `wanted`: as soon as possible.
   void ListRemote(const std::string& name, bool wanted, bool twice);
   void Run(const Task& task);
   void FinishTask(const std::shared_ptr<Operation>& operation, const absl::Status& status);
-  // Unloads what is ready of the model but `kept`, and waits until nobody uses it.
+  // Unloads the ready versions of the model except `kept`, and waits until they are unused.
   void UnloadAllBut(const std::string& name, const std::vector<int64_t>& kept);
   void WaitUntilUnused(std::shared_ptr<const Servable> servable);
   void Finish(const std::shared_ptr<Operation>& operation, const absl::Status& status);
@@ -163,7 +164,7 @@ class Repository {
   // Operations by model; the first one of each has begun, or is in `ready_`.
   std::map<std::string, std::deque<std::shared_ptr<Operation>>> operations_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // may begin
-  // The same of models that are brought first, which may take long: what is here goes before.
+  // The same of models that are downloaded first, which may take long: local models go before.
   std::deque<std::shared_ptr<Operation>> fetches_ GUARDED_BY(mutex_);
   // The stamps of the files from which the served versions were loaded.
   std::map<std::pair<std::string, int64_t>, std::string> stamps_ GUARDED_BY(mutex_);

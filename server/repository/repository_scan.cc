@@ -25,8 +25,8 @@ constexpr const char* kConfigFile = "config.pbtxt";
 // Configurations that people and generators write have kilobytes.
 constexpr int64_t kMostConfigBytes = int64_t{16} << 20;
 
-// The folders in `folder`, by name, links followed; the system's iterator leaves out folders that
-// cannot be read, and whoever opens them reports it.
+// Returns the folders in `folder`, by name, links followed; the system's iterator leaves out
+// folders that cannot be read, and the attempt to open them reports it.
 absl::StatusOr<std::vector<fs::path>> Folders(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
@@ -50,7 +50,7 @@ bool ParseVersion(const std::string& name, int64_t& version) {
   return !name.empty() && name[0] >= '1' && name[0] <= '9' && absl::SimpleAtoi(name, &version);
 }
 
-// A version has a few files; who keeps others beside them is not watched in all of them.
+// A version has a few files; if more files are kept with them, not all are watched.
 constexpr int kMostStampedFiles = 4096;
 
 void StampFile(const fs::path& path, std::string& stamp) {
@@ -60,8 +60,8 @@ void StampFile(const fs::path& path, std::string& stamp) {
   absl::StrAppend(&stamp, path.string(), " ", size, " ", error ? 0 : time, "\n");
 }
 
-// The model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot be read
-// is a model without versions: it is listed, and says why.
+// Returns the model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot
+// be read is a model without versions: it is listed, and says why.
 FoundModel ModelIn(const std::string& name, const fs::path& path) {
   // Protocols, metrics and reports hold UTF-8 alone.
   const bool is_named = simdjson::validate_utf8(name);
@@ -132,7 +132,7 @@ absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model) {
   // A pipe would be waited for, and a device has no end.
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error || !fs::is_regular_file(path, error)) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no file that can be read"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not a readable file"));
   }
   if (bytes > kMostConfigBytes) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -1,7 +1,7 @@
 // Servable: a model version that is loaded, with all that answering a request needs.
 //
-// Ownership: shared by the repository and by the requests in flight; immutable, but for what
-// is counted.
+// Ownership: shared by the repository and by the requests in flight; immutable, except for
+// counts.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct RequestQueue;    // where requests wait: see server/requests/queue.h
 class SequenceTable;    // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
-  // Ends what is still captured for the model.
+  // Ends captures that are still under way for the model.
   ~Servable() {
     if (model != nullptr) model->Abandon();
   }
@@ -36,9 +36,9 @@ struct Servable {
   std::shared_ptr<Model> model;
   ModelSettings settings;
   bool frozen = false;                       // it, or the server: nothing is captured for a request
-  std::vector<std::string> unused_settings;  // that were told of when it was loaded
+  std::vector<std::string> unused_settings;  // that were reported when it was loaded
   Signature signature;
-  std::shared_ptr<RequestQueue> queue;           // null until somebody may ask
+  std::shared_ptr<RequestQueue> queue;           // null until requests may come
   std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
   std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;
@@ -54,8 +54,8 @@ struct Servable {
   std::shared_ptr<RankedServables> ranked;
 };
 
-// Whether some request may be served: nothing is captured for one of a frozen model, which is of
-// use with its first recipe.
+// Returns whether some request may be served: nothing is captured for one of a frozen model,
+// which is of use with its first recipe.
 inline bool CanAnswer(const Servable& servable) {
   if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
   if (servable.model->options().capture == CapturePolicy::kOff) return true;  // It needs none.

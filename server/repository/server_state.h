@@ -11,7 +11,7 @@ class ServerState {
   enum class State {
     kStarting,  // models of the start are loaded
     kServing,   // each of them is loaded or refused
-    kLeaving,   // requests are served, and nobody should send one any more
+    kLeaving,   // requests are served, and no more should be sent
     kDraining,  // requests are refused; those that were accepted are answered
   };
 
@@ -30,8 +30,8 @@ class ServerState {
     return kNames[static_cast<int>(state())];
   }
   bool leaves() const { return state() >= State::kLeaving; }
-  // A stream does not end what it was told to end: others had better be asked until it does.
-  // Returns how many there are now.
+  // A stream does not end its launch when told to: other servers should be preferred until
+  // it does. Returns how many there are now.
   int AddStuck(int more) { return stuck_ += more; }
   int stuck() const { return stuck_; }
 

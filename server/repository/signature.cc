@@ -23,7 +23,7 @@ std::string Names(const std::vector<ModelIo>& ios) {
 
 std::string TypeName(inference::DataType type) { return inference::DataType_Name(type); }
 
-// The dim that config.pbtxt leaves out where max_batch_size is above 0.
+// Returns the dim that config.pbtxt leaves out where max_batch_size is above 0.
 size_t FirstConfigDim(const ModelIo& io, bool batched) {
   return batched && !io.dims.empty() && !io.dims[0].is_constant() ? 1 : 0;
 }
@@ -59,7 +59,7 @@ absl::Status ApplyDeclared(const Declared& declared, const char* kind, bool batc
   const std::vector<int64_t> model_dims = ConfigDims(*io, batched);
   const absl::Status mismatch =
       Mismatch(what + ".dims", DimsText(dims),
-               absl::StrCat(DimsText(model_dims), batched ? " behind the batch" : ""));
+               absl::StrCat(DimsText(model_dims), batched ? " after the batch" : ""));
   if (dims.size() != model_dims.size()) return mismatch;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == model_dims[i]) continue;

@@ -37,16 +37,16 @@ struct Signature {
   inference::ModelConfig config;
 };
 
-// Errors: INVALID_ARGUMENT naming what the config says and what the model says, when they disagree:
-// names, data types, dims, axis labels, a batch size without a batch axis.
+// Errors: INVALID_ARGUMENT naming both sides, when the config and the model disagree: names, data
+// types, dims, axis labels, a batch size without a batch axis.
 absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::string& name,
                                     const ModelFacts& facts);
 
-// The whole shape, the batch dim included; -1 where the request decides.
+// Returns the whole shape, the batch dim included; -1 where the request decides.
 std::vector<int64_t> MetadataShape(const ModelIo& io);
 
-// `signature`, of one choice of ranks, as that of a model whose requests decide the ranks of the
-// inputs `open`: those and the outputs have no dims.
+// Returns `signature`, of one choice of ranks, as the signature of a model whose requests decide
+// the ranks of the inputs `open`: those and the outputs have no dims.
 Signature WithOpenRanks(Signature signature, const std::vector<std::string>& open);
 
 }  // namespace reprise

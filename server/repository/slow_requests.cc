@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, int64_t>> StagesOf(const RequestRecord& recor
     if (ns > 0) stages.emplace_back(name, ns);
     rest -= ns;
   }
-  // Admission, and what lies between the others. The parts of a split request overlap.
+  // Admission, and the time between the others. The parts of a split request overlap.
   if (rest > 0) stages.emplace_back("rest", rest);
   return stages;
 }

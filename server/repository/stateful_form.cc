@@ -60,8 +60,8 @@ absl::Status ReadFlag(const Control& control, const std::string& what, const Mod
                     !control.bool_false_true().empty();
   if (given != 1) {
     return Invalid(absl::StrCat(what, " has ", given,
-                                " lists of values, one of int32_false_true, fp32_false_true and "
-                                "bool_false_true is wanted"));
+                                " lists of values, it must have one of int32_false_true, "
+                                "fp32_false_true and bool_false_true"));
   }
   if (!control.int32_false_true().empty()) {
     return take(control.int32_false_true(), inference::TYPE_INT32);
@@ -76,7 +76,8 @@ absl::StatusOr<ControlTensor> ReadControl(const ModelSequenceBatching::ControlIn
                                           const Signature& signature) {
   const std::string what = absl::StrCat("control_input \"", input.name(), "\"");
   if (input.control_size() != 1) {
-    return Invalid(absl::StrCat(what, " has ", input.control_size(), " controls, one is wanted"));
+    return Invalid(
+        absl::StrCat(what, " has ", input.control_size(), " controls, it must have one"));
   }
   const Control& control = input.control(0);
   ControlTensor tensor = {.input = PositionOf(signature.inputs, input.name())};
@@ -112,7 +113,7 @@ absl::StatusOr<ControlTensor> ReadControl(const ModelSequenceBatching::ControlIn
   return tensor;
 }
 
-// Whether a client's input has a dim with `symbol`.
+// Returns whether a client's input has a dim with `symbol`.
 bool IsSent(const Signature& signature, const std::string& symbol) {
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     if (signature.hidden.input(i) || signature.inputs[i].optional) continue;
@@ -160,13 +161,13 @@ absl::StatusOr<std::vector<int64_t>> FirstSizes(const ModelSequenceBatching::Sta
   return sizes;
 }
 
-// The bytes of one row in the file `name` of the folder initial_state.
+// Returns the bytes of one row in the file `name` of the folder initial_state.
 absl::StatusOr<std::string> ReadFirstRow(const std::string& name, const std::string& what,
                                          const ModelIo& io, const std::vector<int64_t>& sizes,
                                          const std::string& model_folder) {
   if (name.empty() || absl::StrContains(name, '/') || name == "..") {
     return Invalid(absl::StrCat(what, ".data_file is \"", name,
-                                "\", a file of the folder initial_state is wanted"));
+                                "\", it must be a file of the folder initial_state"));
   }
   int64_t elements = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -216,8 +217,8 @@ absl::StatusOr<StateTensor> ReadState(const ModelSequenceBatching::State& state,
     RETURN_IF_ERROR(CheckType(what + ".data_type", input, state.data_type()));
   }
   if (state.initial_state_size() > 1) {
-    return Invalid(
-        absl::StrCat(what, " has ", state.initial_state_size(), " initial states, one is wanted"));
+    return Invalid(absl::StrCat(what, " has ", state.initial_state_size(),
+                                " initial states, it must have one"));
   }
   ASSIGN_OR_RETURN(tensor.sizes, FirstSizes(state, what, input, signature));
   if (state.initial_state_size() == 0) return tensor;

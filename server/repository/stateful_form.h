@@ -1,8 +1,8 @@
-// StatefulForm: which inputs and outputs of a model are state, as `sequence_batching` in
-// config.pbtxt says, and what the server puts into them.
+// StatefulForm: the inputs and outputs of a model that are state, by `sequence_batching`
+// in config.pbtxt, and the values that the server puts into them.
 //
-// A state is an input that takes what an output answered to the request before. A control input
-// tells the model where a sequence begins or ends, that a row is one of a request, and which
+// A state is an input that takes an output of the answer to the request before. A control input
+// tells the model where a sequence begins or ends, that a row belongs to a request, and which
 // sequence that is. Clients send neither.
 #pragma once
 
@@ -20,7 +20,7 @@ struct ControlTensor {
   enum class Kind { kStart, kEnd, kReady, kId };
   size_t input = 0;  // position
   Kind kind = Kind::kStart;
-  std::string no, yes;  // the bytes of an element, but for kId
+  std::string no, yes;  // the bytes of an element, except for kId
 };
 
 struct StateTensor {
@@ -39,7 +39,7 @@ struct StatefulForm {
 };
 
 // `model_folder`: holds the folder `initial_state` with the files that config.pbtxt names. Errors:
-// INVALID_ARGUMENT naming what config and model say, UNIMPLEMENTED for a form that we lack.
+// INVALID_ARGUMENT naming the values of config and model, UNIMPLEMENTED for a form that we lack.
 absl::StatusOr<StatefulForm> MakeStatefulForm(const ModelSettings& settings,
                                               const Signature& signature,
                                               const std::string& model_folder);

@@ -41,8 +41,8 @@ struct Statistics {
   DurationSum success;
   DurationSum fail;
   DurationSum queue;
-  // Requests whose recipe was ready, and those that had to wait for one or ran without; their time
-  // is that of capture and replay.
+  // Requests whose recipe was ready, and requests that had to wait for one or ran without; their
+  // time is the time of capture and replay.
   DurationSum recipe_hit;
   DurationSum recipe_miss;
   PhaseSums phases;

@@ -21,7 +21,7 @@ namespace {
 // A warm-up of all buckets captures no more: some ten seconds of captures.
 constexpr size_t kMostWarmedUp = 4096;
 
-// Whether `large` is no smaller than `small` along any axis.
+// Returns whether `large` is no smaller than `small` along any axis.
 bool Covers(const AxisSizes& large, const AxisSizes& small) {
   return std::all_of(small.begin(), small.end(), [&](const auto& axis) {
     const auto it = large.find(axis.first);
@@ -43,7 +43,7 @@ absl::StatusOr<std::map<int64_t, int64_t>> ReadLengths(const std::string& path) 
     if (read && !words.eof()) words >> count;
     if (!read || words.fail() || length < 1 || count < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", path, "' line ", number, " is no length: \"", line, "\""));
+          absl::StrCat("'", path, "' line ", number, " is not a length: \"", line, "\""));
     }
     counts[length] += count;
   }
@@ -91,8 +91,8 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
   return bindings;
 }
 
-// The bucket of `model` that `label` names. For a packed model it may be the label of a padded
-// bucket as well: that is room for its rows and tokens.
+// Returns the bucket of `model` that `label` names. For a packed model it may be the label of
+// a padded bucket as well: that is room for its rows and tokens.
 std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& label) {
   if (auto sizes = model.FindBucket(label)) return sizes;
   const Packing* packing = model.packing();
@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
   }
   if (lengths.size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("reprise.warmup_lengths needs a model with one axis beside the batch, '",
+        absl::StrCat("reprise.warmup_lengths needs a model with one axis besides the batch, '",
                      model.id().name, "' has ", lengths.size()));
   }
   ASSIGN_OR_RETURN(const auto counts,
@@ -230,7 +230,7 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency)
   }
   progress_->Change([&](WarmupProgress::State& state) {
     if (added == 0) return;
-    // Those that a limit left out are wanted no more, unless they are among the added ones.
+    // Bindings that a limit left out are dropped, unless they are among the added ones.
     state.wanted += added - std::exchange(state.left_out, 0);
     state.stopped.clear();
   });
@@ -340,7 +340,7 @@ std::string Warmup::Limit() const {
     return absl::StrCat("recipes and their arena take ", bytes + frame, " bytes, the limit is ",
                         settings_.max_bytes, " (reprise.warmup_memory_mb)");
   }
-  // One more of the largest so far must not push out what was captured before it.
+  // One more of the largest so far must not evict recipes that were captured before it.
   if (engine_.cache_bytes() + recipe > engine_.options().cache_bytes) {
     return absl::StrCat("recipes take ", engine_.cache_bytes(), " of ",
                         engine_.options().cache_bytes, " bytes (--recipe-cache-memory-mb)");

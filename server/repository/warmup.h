@@ -25,8 +25,8 @@ namespace reprise {
 
 class Warmup : public std::enable_shared_from_this<Warmup> {
  public:
-  // `progress` is told of every step. The engine and `state` outlive the object; where that says
-  // that the server stops, no more is captured.
+  // `progress` is updated at every step. The engine and `state` outlive the object; where that
+  // says that the server stops, no more is captured.
   Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupSettings& settings,
          std::shared_ptr<WarmupProgress> progress, const ServerState& state);
 
@@ -34,14 +34,15 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   // from this call. Those that the model has had are left out.
   void Request(const std::vector<AxisSizes>& bindings);
   // Captures `bindings`, and waits until the largest of them are ready, or all of them where the
-  // settings say so, or until a limit ends it. `used`: what an earlier start used, ready as well.
+  // settings say so, or until a limit ends it. `used`: bindings that an earlier start used, ready
+  // as well.
   void RunUntilReady(const std::vector<AxisSizes>& bindings, const std::vector<AxisSizes>& used);
 
  private:
   // Adds bindings that are captured one after another; those that were added before are left out.
   void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
   void Next(CaptureUrgency urgency);
-  // The recipe before the cuts is there, or is not: what comes after them follows.
+  // The recipe before the cuts is there, or is not: the ones after them follow.
   void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   void Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   // Why no more should be captured; empty if more may.
@@ -81,7 +82,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels);
 
-// The bindings that no other one covers along every axis.
+// Returns the bindings that no other one covers along every axis.
 std::vector<AxisSizes> LargestOf(const std::vector<AxisSizes>& bindings);
 
 }  // namespace reprise

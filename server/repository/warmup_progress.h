@@ -18,7 +18,7 @@ class WarmupProgress {
     int64_t wanted = 0;
     int64_t done = 0;
     int64_t failed = 0;
-    int64_t left_out = 0;  // wanted ones that a limit ended
+    int64_t left_out = 0;  // requested ones that a limit ended
     int64_t elapsed_ns = 0;
     std::string stopped;  // why the rest is left out; empty: it is not
 
@@ -33,7 +33,7 @@ class WarmupProgress {
     MutexLock lock(mutex_);
     return state_;
   }
-  // Calls `change(state)` under the lock and returns what it became.
+  // Calls `change(state)` under the lock and returns the new state.
   template <typename F>
   State Change(F change) {
     MutexLock lock(mutex_);

@@ -33,13 +33,13 @@ absl::Status TakeInput(const Sample& sample, const std::string& name, const Samp
   if (dims.size() != io->dims.size()) {
     return Misfit(sample, name,
                   absl::StrCat("has dims [", absl::StrJoin(input.dims(), ", "),
-                               "], the model wants rank ", io->dims.size()));
+                               "], the model expects rank ", io->dims.size()));
   }
   for (size_t i = 0; i < dims.size(); ++i) {
     const Dim& dim = io->dims[i];
     if (dims[i] < 1 || (dim.is_constant() && dim.size != dims[i])) {
       return Misfit(sample, name,
-                    absl::StrCat("has ", dims[i], " as dim ", i, ", the model wants ",
+                    absl::StrCat("has ", dims[i], " as dim ", i, ", the model expects ",
                                  dim.is_constant() ? absl::StrCat(dim.size) : "at least 1"));
     }
     for (const ModelAxis& axis : model.axes()) {

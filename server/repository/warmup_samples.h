@@ -1,5 +1,5 @@
 // The samples of `model_warmup`, as Triton has them: requests whose recipes are captured before the
-// model is ready. A recipe is made by sizes: those of the samples count, their data do not.
+// model is ready. A recipe is made by sizes: the sizes of the samples count, their data do not.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The warm-up of `settings` with the sizes of its samples. INVALID_ARGUMENT names the sample, and
-// the input and both values where it does not fit the model.
+// Returns the warm-up of `settings` with the sizes of its samples. INVALID_ARGUMENT names the
+// sample, and the input and both values where it does not fit the model.
 absl::StatusOr<WarmupSettings> WarmupOfSamples(const ModelSettings& settings, const Model& model,
                                                const Signature& signature);
 

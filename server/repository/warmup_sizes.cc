@@ -24,8 +24,8 @@ std::string AxesText(const Model& model) {
   });
 }
 
-// The sizes under the labels of their axes, which may also go by the names that the file gives
-// them.
+// Returns the sizes under the labels of their axes, which may also go by the names that the
+// file gives them.
 absl::StatusOr<AxisSizes> ByLabel(const Model& model, const AxisSizes& sizes) {
   const auto is_label = [&model](const std::string& name) {
     return std::any_of(model.axes().begin(), model.axes().end(),

@@ -1,5 +1,5 @@
-// WarmupSizes: the exact sizes that a warm-up asks for, and what "all" means where some axis has no
-// buckets.
+// WarmupSizes: the exact sizes that a warm-up asks for, and the meaning of "all" where some axis
+// has no buckets.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace reprise {
 
-// The bindings of sizes that name every axis of `model`, as Engine::CaptureAhead takes them: of a
-// packed model the tokens that hold such a request. An axis goes by its label, or by the name that
-// the file has for it. INVALID_ARGUMENT names an axis that is missing, or given twice, or that the
-// model does not have, and models whose recipes no sizes name.
+// Returns the bindings of sizes that name every axis of `model`, as Engine::CaptureAhead takes
+// them: of a packed model the tokens that hold such a request. An axis goes by its label, or by
+// the name that the file has for it. INVALID_ARGUMENT names an axis that is missing, or given
+// twice, or that the model does not have, and models whose recipes no sizes name.
 absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
                                                        const std::vector<AxisSizes>& sizes);
 
-// The bindings that a warm-up of everything captures, and what it has to say.
+// The bindings that a warm-up of everything captures, and its warnings.
 struct WarmupOfAll {
   std::vector<AxisSizes> bindings;
   std::vector<std::string> notes;

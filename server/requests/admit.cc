@@ -25,7 +25,7 @@ std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden
   return names.empty() ? "none" : names;
 }
 
-// The position of `name`, or INVALID_ARGUMENT listing what there is.
+// Returns the index of `name`, or INVALID_ARGUMENT listing the existing ones.
 absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind,
                          const std::vector<bool>& hidden) {
   for (size_t i = 0; i < ios.size(); ++i) {
@@ -46,12 +46,12 @@ absl::Status CheckShape(const ModelIo& io, const InputView& view) {
                                                    ShapeToString(view.shape), parts...));
   };
   if (view.shape.size() != io.dims.size()) {
-    return error(" of rank ", view.shape.size(), ", the model wants rank ", io.dims.size());
+    return error(" of rank ", view.shape.size(), ", the model expects rank ", io.dims.size());
   }
   for (size_t i = 0; i < view.shape.size(); ++i) {
     if (view.shape[i] < 0) return error(": dim ", i, " is negative");
     if (io.dims[i].is_constant() && view.shape[i] != io.dims[i].size) {
-      return error(": dim ", i, " is ", view.shape[i], ", the model wants ", io.dims[i].size);
+      return error(": dim ", i, " is ", view.shape[i], ", the model expects ", io.dims[i].size);
     }
   }
   return absl::OkStatus();
@@ -60,7 +60,7 @@ absl::Status CheckShape(const ModelIo& io, const InputView& view) {
 absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   if (view.datatype != ProtocolName(io)) {
     return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(io.name), " has datatype ",
-                                                   ShownText(view.datatype), ", the model wants ",
+                                                   ShownText(view.datatype), ", the model expects ",
                                                    ProtocolName(io)));
   }
   RETURN_IF_ERROR(CheckShape(io, view));
@@ -169,7 +169,7 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!seen[i] && !inputs[i].optional && !hidden.input(i)) {
       return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(inputs[i].name),
-                                                     " is missing; the model wants ",
+                                                     " is missing; the model expects ",
                                                      Names(inputs, hidden.inputs)));
     }
   }

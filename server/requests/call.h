@@ -1,9 +1,9 @@
-// Call: one request in flight, as who asked holds it. QueuedCall: one that is in the queue: what is
-// known of it, its parts, and who wants the answer.
+// Call: one request in flight, as its caller holds it. QueuedCall: one that is in the queue: the
+// facts about it, its parts, and the receiver of the answer.
 //
-// Ownership: the parts share a queued call. `done`, and with it what the request points into, lives
-//            until the last of them is gone: a stream may read the bytes of a request that has been
-//            answered already.
+// Ownership: the parts share a queued call. `done`, and with it the memory that the request points
+//            into, lives until the last of them is destroyed: a stream may read the bytes of a
+//            request that has been answered already.
 // Threads:   methods are safe from any thread; each part is finished exactly once.
 // Memory:    finishing throws nothing: where there is no memory for an answer, the call is finished
 //            with that error.

@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-// A line of what the queue put together, for who asked for such lines.
+// Writes a debug line about a batch of the queue, where such lines were asked for.
 void Tell(const RequestScheduler::Batch& batch, int64_t rows, const ReplayInfo& info,
           DebugLog& debug) {
   int64_t longest_ns = 0;

@@ -26,7 +26,7 @@ Response JoinResponses(const Model& model, std::vector<PartAnswer>& answers) {
   return JoinRows(model, std::move(responses));
 }
 
-// The ids of batches, ascending, each once.
+// Returns the ids of batches, ascending, each once.
 std::vector<int64_t> BatchesOf(const std::vector<PartAnswer>& answers) {
   std::vector<int64_t> batches;
   for (const PartAnswer& answer : answers) batches.push_back(answer.response.info.batch);
@@ -103,7 +103,7 @@ void AddPart(RequestTrace& trace, const PartAnswer& answer) {
                                                    {"reprise.recipe", info.recipe},
                                                    {"reprise.capture", capture}},
                                     .error = std::string(answer.response.status.message())});
-  // The replay's own time is known; what else is between gather and scatter is the way to a recipe.
+  // The replay's own time is known; the rest between gather and scatter is the way to a recipe.
   const int64_t before_ns = std::max<int64_t>(0, times.compute_infer_ns - info.replay_ns);
   const bool replayed = info.capture == CaptureOutcome::kReplayed;
   Row row(trace, batch, times.taken_ns);

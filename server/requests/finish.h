@@ -15,9 +15,9 @@ struct PartAnswer {
   PhaseTimes times;
 };
 
-// Joins `answers`, which are those of all parts of the request, takes the result through the steps
-// of `on_answer`, and counts it. Throws nothing: where there is no memory for an answer, that is
-// the result.
+// Joins `answers`, the answers of all parts of the request, takes the result through the steps of
+// `on_answer`, and counts it. Throws nothing: where there is no memory for an answer, that is the
+// result.
 InferResult FinishRequest(const RequestState& state, std::vector<PartAnswer>& answers,
                           const Clock& clock);
 

@@ -27,7 +27,7 @@ int64_t BytesOf(const InferRequest& request) {
 
 }  // namespace
 
-// Holds views of what the transport keeps until the request is answered.
+// Holds views of memory that the transport keeps until the request is answered.
 class Inference::Anew final : public Resumer {
  public:
   Anew(Inference& inference, const InferRequest& request, const Done& done, int64_t start_ns)
@@ -48,7 +48,7 @@ class Inference::Anew final : public Resumer {
       if (call != nullptr) waiting->SetBegun(call);
     };
   }
-  // The request while it waits to begin again.
+  // Returns the request while it waits to begin again.
   std::shared_ptr<Call> waiting() const { return waiting_; }
 
  private:

@@ -8,11 +8,11 @@
 // thread calls Execute, which runs the batch and finishes its calls. A request with more rows than
 // one replay takes is split, and its parts' answers are joined.
 //
-// Ownership: `done` owns what `request` points into, which must live until `done` is destroyed: a
-// request that is answered early may still be read by a replay that others wait for. Threads: all
-// methods from any thread; `done` runs on the caller's thread for a refused request, otherwise on a
-// leader thread, on the one that drops expired requests, or on that which cancels. It must not
-// block.
+// Ownership: `done` owns the memory that `request` points into, which must live until `done` is
+// destroyed: a request that is answered early may still be read by a replay that others wait for.
+// Threads: all methods from any thread; `done` runs on the caller's thread for a refused request,
+// otherwise on a leader thread, on the one that drops expired requests, or on the one that cancels.
+// It must not block.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class Inference {
   }
 
   // Drops the parts of the call, whether they wait or run, so that `done` is called at once. A
-  // replay that others wait for goes on; one that nobody waits for ends.
+  // replay that others wait for goes on; one without waiters ends.
   void Cancel(Call& call);
 
   // The Dispatcher's function: replays the batch on `stream` and finishes each of its items once.

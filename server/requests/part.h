@@ -29,7 +29,8 @@ class Part final : public WorkItem<Part> {
  public:
   using Builder = PlanBuilder;
 
-  // `carrier`: computes what carries its cache; null: there is none. The call keeps it.
+  // `carrier`: computes requests with client-managed caches; null: there is none. The call keeps
+  // it.
   Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part,
        const CarriedSteps* carrier)
       : request(Watched(std::move(part.request), gone_)),
@@ -41,7 +42,7 @@ class Part final : public WorkItem<Part> {
   void Drop(const absl::Status& why);
   void Finish(Response response, const PhaseTimes& times);
   const QueuedCall& call() const { return *call_; }
-  // It has been answered, so that what a stream computes of it is for nobody.
+  // Returns whether it has been answered, so that a stream's result for it is unused.
   bool gone() const { return gone_.stopped(); }
 
   const Request request;  // its bytes live as long as the call

@@ -28,7 +28,7 @@ struct ReadPictures {
   std::vector<int64_t> mask_shape;
 };
 
-// The files of a BYTES tensor.
+// Returns the files of a BYTES tensor.
 absl::StatusOr<std::vector<absl::string_view>> FilesOf(const InputView& view) {
   const bool fits = (view.shape.size() == 1 || (view.shape.size() == 2 && view.shape[1] == 1)) &&
                     view.shape[0] > 0 && view.shape[0] <= kMostPictures;

@@ -23,14 +23,14 @@ struct RequestQueue {
 
 // Limits that hold for the queues of all models.
 struct QueueLimits {
-  // How long a request may have to wait by what is in front of it; 0: no limit. Absent: a second,
-  // or the time of 20 replays of the largest bucket where that is more.
+  // How long a request may have to wait for the requests in front of it; 0: no limit. Absent: a
+  // second, or the time of 20 replays of the largest bucket where that is more.
   std::optional<double> max_wait_seconds = 0;
   int streams = 1;
 };
 
-// The most tokens that a replay in these buckets computes: the limit on a batch, or the largest
-// sizes of the fewest rows, which are let through above it.
+// Returns the most tokens that a replay in these buckets computes: the limit on a batch, or the
+// largest sizes of the fewest rows, which are let through above it.
 int64_t TokensOfLargestReplay(const BucketPolicy& buckets);
 
 // Returns how many requests for a model may wait at once: `max_queue_size` of its config, or the
@@ -43,7 +43,7 @@ std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& schedu
                                         const QueueLimits& limits = {});
 
 // Queues all parts of the request or none. The state is used up; `done` is called only if a call is
-// returned, which then counts its own end as well. Errors: what Scheduler::Submit says.
+// returned, which then counts its own end as well. Errors as of Scheduler::Submit.
 absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,
                                               const Clock& clock, const Call::Done& done);
 

@@ -141,7 +141,7 @@ absl::Status PlaceInRegions(const SharedRegions* regions, InferRequest& request,
     if (!region.ok()) return OfTensor("output", request.outputs[i], region.status());
     outputs[i].region = *std::move(region);
   }
-  // The first step is taken last: others may still change what the outputs say.
+  // The first step is taken last: others may still change the outputs.
   state.on_answer.push_back([outputs = std::move(outputs)](InferResult& result) {
     return WriteOutputs(outputs, result);
   });

@@ -18,7 +18,7 @@ namespace reprise {
 bool UsesRegions(const InferRequest& request);
 
 // Gives each input in a region memory, which `state` holds until the answer, and lets the answer
-// put outputs where `request` wants them. `regions` null: there is no shared memory. Errors:
+// put outputs where `request` says. `regions` null: there is no shared memory. Errors:
 // UNIMPLEMENTED then; NOT_FOUND, INVALID_ARGUMENT and RESOURCE_EXHAUSTED naming the tensor.
 absl::Status PlaceInRegions(const SharedRegions* regions, InferRequest& request,
                             RequestState& state);

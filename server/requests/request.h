@@ -62,11 +62,11 @@ struct InferRequest {
   std::shared_ptr<KeyUse> key;          // the client's; null where no key is needed
   std::shared_ptr<RequestTrace> trace;  // null: it is not traced
   bool is_counted = false;              // as a part of one that its key's limits know already
-  KeyUse::Ticket counted;  // not null: the key has counted the request, which is begun anew
+  KeyUse::Ticket counted;  // not null: the key has counted the request, which is begun again
   OnMiss on_miss = OnMiss::kDefault;
-  int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
+  int64_t tokenizer_ns = 0;  // time to tokenize its texts, before the request began
   SequenceMark sequence;
-  bool on_text_threads = false;  // it is begun anew on a thread where texts become tokens
+  bool on_text_threads = false;  // it is begun again on a thread where texts become tokens
   // Set once its client has left while it waited; null: it has not waited.
   std::shared_ptr<const StopFlag> left;
 };

@@ -21,7 +21,7 @@ struct InferResult {
   // bytes are there and not in the response.
   std::vector<std::optional<RegionSlice>> regions;
   std::vector<bool> classified;  // which are texts of classes, at the same positions
-  int64_t text_tokens = 0;       // those of the texts that the request was sent as
+  int64_t text_tokens = 0;       // tokens of the texts that the request was sent as
   std::vector<int64_t> batches;  // ids of all replays that served the request, ascending
 };
 

@@ -43,7 +43,7 @@ absl::StatusOr<std::string> NumberBytes(const SequenceMark& mark, const ModelIo&
   return std::string(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// An element that names the sequence.
+// Returns an element that names the sequence.
 absl::StatusOr<std::string> IdBytes(const SequenceMark& mark, const ModelIo& io) {
   if (io.text) {
     const std::string text = mark.number != 0 ? absl::StrCat(mark.number) : mark.text;

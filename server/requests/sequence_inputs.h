@@ -19,7 +19,7 @@ using SequenceState = std::vector<OutputTensor>;
 
 int64_t BytesOf(const SequenceState& state);
 
-// The memory of what is added. Its address must not change while the request uses it.
+// The memory of added inputs. Its address must not change while the request uses it.
 struct AddedInputs {
   std::vector<Shape> shapes;
   std::vector<std::string> bytes;
@@ -32,7 +32,7 @@ absl::Status AddSequenceInputs(const Signature& signature, const StatefulForm& f
                                const SequenceState& state, AddedInputs& added, InferRequest& asked,
                                Request& request);
 
-// The id as people read it: 7, or "a" in quotes.
+// Returns the id as people read it: 7, or "a" in quotes.
 std::string SequenceName(const SequenceMark& mark);
 
 }  // namespace reprise

@@ -23,8 +23,8 @@ class SequenceKeeper {
   SequenceKeeper(const SequenceKeeper&) = delete;
   SequenceKeeper& operator=(const SequenceKeeper&) = delete;
 
-  // The table of `servable`, null where config.pbtxt has no sequence_batching. `version` outlives
-  // it.
+  // Returns the table of `servable`, null where config.pbtxt has no sequence_batching. `version`
+  // outlives it.
   std::shared_ptr<SequenceTable> Open(const ModelVersion& version, const Servable& servable);
   // Requests that wait for their turn end with `why`.
   void Close(const absl::Status& why);

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// One request of a sequence, from its coming to its answer; who asked holds it as the call.
+// One request of a sequence, from its arrival to its answer; the caller holds it as the call.
 class SequenceTable::Visit final : public Call, public std::enable_shared_from_this<Visit> {
  public:
   Visit(std::shared_ptr<SequenceTable> table, const InferRequest& request, RequestState walked,
@@ -72,7 +72,7 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
 // Guarded by the table's mutex.
 struct SequenceTable::Sequence {
   std::string key;
-  int64_t id_bytes = 0;                        // those of an id that is a text
+  int64_t id_bytes = 0;                        // bytes of an id that is a text
   std::shared_ptr<const SequenceState> state;  // null: none
   bool begun = false;                          // a request has been answered since its start
   bool under_way = false;                      // a request is
@@ -95,8 +95,7 @@ absl::Status Unknown(const SequenceMark& mark) {
   return absl::InvalidArgumentError(
       absl::StrCat("sequence ", SequenceName(mark),
                    " is not known: it has not begun, has ended, was idle for too long, or began "
-                   "before the model "
-                   "was loaded anew; its first request says sequence_start"));
+                   "before the model was reloaded; its first request says sequence_start"));
 }
 
 }  // namespace
@@ -333,8 +332,8 @@ absl::StatusOr<std::shared_ptr<Call>> SequenceTable::Begin(const VisitPtr& visit
   RETURN_IF_ERROR(AddSequenceInputs(visit->state.model.servable->signature, form_,
                                     visit->reads == nullptr ? kNone : *visit->reads, visit->added,
                                     visit->asked, visit->state.request));
-  // Taken first of all steps: others may write outputs to where the client wants them. The call
-  // holds the visit for longer than its steps.
+  // Taken first of all steps: others may write outputs to the client's regions. The call holds
+  // the visit for longer than its steps.
   visit->state.on_answer.push_back([this, visit = visit.get()](InferResult& result) {
     if (!visit->asked.sequence.end) visit->leaves = TakeState(result);
     return absl::OkStatus();

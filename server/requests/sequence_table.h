@@ -1,13 +1,13 @@
 // SequenceTable: the sequences of a model that keeps state between requests.
 //
 // A request names its sequence and says where that begins and ends. The requests of one sequence
-// run one after another, in the order in which they came; those of different sequences share
-// replays as any others do. Between two of them the state is the table's: it is what the model
-// answered last, and becomes the next one's input.
+// run one after another, in the order in which they came; requests of different sequences share
+// replays as any others do. Between two of them the state is the table's: it is the model's last
+// answer, and becomes the next one's input.
 //
 // A request that fails changes nothing: its sequence is as it was before. A sequence without
-// requests for the model's idle time is forgotten, as is every one when the model is loaded anew:
-// a table belongs to one load of it.
+// requests for the model's idle time is forgotten, as are all when the model is reloaded: a table
+// belongs to one load of it.
 //
 // Threads: all methods from any. Requests go on, and are answered, with no lock held.
 #pragma once
@@ -68,9 +68,10 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   struct Sequence;
   using VisitPtr = std::shared_ptr<Visit>;
   using SequencePtr = std::shared_ptr<Sequence>;
-  // Who goes on, and who is answered without, once the lock is let go of.
+  // Requests to go on with, and requests to answer with an error, once the lock is released.
   struct Work {
-    absl::InlinedVector<VisitPtr, 4> next;  // room without memory for who leaves at the end
+    absl::InlinedVector<VisitPtr, 4> next;  // room without allocation for a request that leaves at
+                                            // the end
     std::vector<std::pair<VisitPtr, absl::Status>> dropped;
   };
 
@@ -86,11 +87,11 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   void EndsAt(int64_t ns) REQUIRES(mutex_);
   void Tell() REQUIRES(mutex_);
   void Do(Work work);
-  // Adds what the server adds, and goes on.
+  // Adds the server's own inputs, and goes on.
   absl::StatusOr<std::shared_ptr<Call>> Begin(const VisitPtr& visit);
   void Finished(const VisitPtr& visit, InferResult result);
   void Cancel(const VisitPtr& visit);
-  // The outputs of the model that are state.
+  // Returns the outputs of the model that are state.
   SequenceState TakeState(InferResult& result) const;
 
   // Constant after construction.
@@ -99,7 +100,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   const Clock& clock_;
   // Guarded.
   mutable Mutex mutex_;
-  // By their ids, behind the names of the clients' keys: another key's is another sequence.
+  // By their ids, after the names of the clients' keys: another key's is another sequence.
   std::map<std::string, SequencePtr> sequences_ GUARDED_BY(mutex_);
   std::deque<SequencePtr> no_place_
       GUARDED_BY(mutex_);  // those beyond the candidates, oldest first

@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// Errors: INVALID_ARGUMENT naming the inputs whose shapes disagree, or what no bucket holds.
+// Errors: INVALID_ARGUMENT naming the inputs whose shapes disagree, or the size that no bucket
+// holds.
 absl::Status MeasureShape(const InferRequest& asked, RequestState& state);
 
 }  // namespace reprise

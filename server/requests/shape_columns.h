@@ -13,13 +13,13 @@
 
 namespace reprise {
 
-// The names of the columns.
+// Returns the names of the columns.
 std::vector<std::string> ShapeColumns(const Model& model);
 
 std::vector<int64_t> ShapeOf(const Model& model, const RequestShape& shape);
 
-// The shape of `input` in a request of the shape `columns`: "2x128"; "scalar". A dim that no axis
-// has is its symbol.
+// Returns the shape of `input` in a request of the shape `columns`: "2x128"; "scalar". A dim that
+// no axis has is its symbol.
 std::string InputShapeText(const Model& model, const ModelIo& input,
                            const std::vector<int64_t>& columns);
 

@@ -1,18 +1,19 @@
 // Stage: one step of a request on its way to the queue.
 //
 // The stages of a server are one list (RequestStages in stages.h). Inference::Start calls them one
-// after another with the request and its state: a stage reads what those before it found out and
-// adds what it finds out itself. The first error ends the walk, and is the answer.
+// after another with the request and its state: a stage reads the results of the stages before it
+// and adds its own. The first error ends the walk, and is the answer.
 //
 // A stage that has something to do with the answer as well (to translate it, to give something
 // back) adds a step to `on_answer`, which holds whatever that step needs.
 //
-// Ownership: what InferRequest points into is the transport's until the request is answered. What a
-//            stage makes, the state owns; the state lives until the answer is handed over.
+// Ownership: the memory that InferRequest points into is the transport's until the request is
+//            answered. The state owns the results of a stage; the state lives until the answer is
+//            handed over.
 // Threads:   stages run on the transport's thread that brought the request, several requests at a
-//            time, and neither wait nor compute: what computes lets the request begin anew on a
-//            thread of its own (tokenize.h). A step of `on_answer` runs on the thread that
-//            finishes the request's last part.
+//            time, and neither wait nor compute: a stage that computes lets the request begin
+//            again on a thread of its own (tokenize.h). A step of `on_answer` runs on the thread
+//            that finishes the request's last part.
 // Memory:    both may throw for want of memory, which is then the request's error.
 #pragma once
 
@@ -37,18 +38,18 @@ using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
 struct RequestState;
 
-// Begins a request anew, once what it waits for is there.
+// Begins a request again, once the thing that it waits for is there.
 class Resumer {
  public:
   virtual ~Resumer() = default;
-  // Begins a copy of the request, which is what `state` says by now: may be called from any thread,
-  // once. It came when the request came, and its key has counted it.
+  // Begins a copy of the request, as `state` has it by now: may be called from any thread, once. It
+  // keeps its time of arrival, and its key has counted it.
   virtual std::function<void()> Resume(const RequestState& state) const = 0;
 };
 
 struct RequestState {
-  // A stage that has to wait for what is being loaded hands a Resume() to it, says so by `waits`,
-  // and ends the walk by an error, which nobody sees. Null where nobody resumes a request.
+  // A stage that has to wait for a load hands a Resume() to it, says so by `waits`, and ends the
+  // walk by an error, which is not shown. Null where requests are not resumed.
   const Resumer* resumer = nullptr;
   bool waits = false;
   bool to_text_threads = false;  // the Resume() is called on one of them
@@ -70,7 +71,7 @@ struct RequestState {
 
   // Set by the stage `admit`.
   Repository::Found model;
-  Request request;           // points into the transport's memory, or into what a stage made
+  Request request;           // points into the transport's memory, or into results of a stage
   std::vector<int> outputs;  // positions, in the order in which the client asked
   int64_t deadline_ns = kNoDeadline;  // when it must have been started
   int64_t end_ns = kNoDeadline;       // when it must be answered

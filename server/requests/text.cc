@@ -23,7 +23,7 @@ bool AnyText(absl::Span<const ModelIo> ios) {
   return std::any_of(ios.begin(), ios.end(), [](const ModelIo& io) { return io.text; });
 }
 
-// The texts of `view`, whose shape was checked, as places that live as long as `texts`.
+// Returns the texts of `view`, whose shape was checked, as places that live as long as `texts`.
 absl::StatusOr<const void*> PlacesOf(const InputView& view, RequestTexts& texts) {
   std::vector<int64_t>& places = texts.AddPlaces();
   const absl::Status decoded = DecodeTexts(view.bytes, NumElements(view.shape), texts, places);

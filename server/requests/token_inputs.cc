@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// The share of texts of `bytes`. A text beyond its limit is refused before it takes memory.
+// Returns the share of texts of `bytes`. A text beyond its limit is refused before it takes memory.
 absl::StatusOr<TextMemory::Share> WaitForMemory(const TextEncoding& encoding, size_t bytes) {
   const int64_t most = encoding.model.limits().max_bytes;
   return encoding.threads->memory().Wait(
@@ -54,7 +54,7 @@ absl::StatusOr<TextTokens> TokensOf(const TextEncoding& encoding, const TextSour
 absl::Status CheckTextCount(int64_t count) {
   if (count <= kMostTexts) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the request has ", count, " texts, it may have ", kMostTexts));
+      absl::StrCat("the request has ", count, " texts, the limit is ", kMostTexts));
 }
 
 absl::StatusOr<EncodedText> EncodeText(const TextEncoding& encoding, const TextSource& source) {

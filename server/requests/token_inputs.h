@@ -26,7 +26,7 @@ absl::Status CheckTextCount(int64_t count);
 struct TextEncoding {
   const TextModel& model;
   TextThreads* threads = nullptr;  // whose memory texts take; null: no account
-  ModelEvents* events = nullptr;   // told of each text; null: nothing is
+  ModelEvents* events = nullptr;   // called for each text; may be null
   RequestTrace* trace = nullptr;   // has a span for each; null: none does
   absl::string_view prompt;        // put before each text
   TextQuestion question;
@@ -47,7 +47,7 @@ struct EncodedText {
   int64_t took_ns = 0;
 };
 
-// Errors: those of TextModel, and of the question's `go_on`.
+// Errors as of TextModel, and of the question's `go_on`.
 absl::StatusOr<EncodedText> EncodeText(const TextEncoding& encoding, const TextSource& source);
 
 // The memory of a request of ids, one row a text, padded to the longest; stays until the answer.

@@ -31,10 +31,10 @@ absl::Status CheckView(const InputView& view) {
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("input \"", view.name, "\" has shape ", ShapeToString(view.shape),
-                   " and datatype ", view.datatype, ", the model wants BYTES of shape [rows]"));
+                   " and datatype ", view.datatype, ", the model expects BYTES of shape [rows]"));
 }
 
-// The texts of a BYTES tensor.
+// Returns the texts of a BYTES tensor.
 absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
   RETURN_IF_ERROR(CheckView(view));
   RETURN_IF_ERROR(CheckTextCount(view.shape[0]));

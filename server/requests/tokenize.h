@@ -1,5 +1,5 @@
-// The input `text`, BYTES of shape [rows] or [rows, 1], in the place of the inputs that are made of
-// tokens. What was tokenized is admitted like a request that a client sent as ids.
+// The input `text`, BYTES of shape [rows] or [rows, 1], in place of the inputs that are made of
+// tokens. Tokenized texts are admitted like a request that a client sent as ids.
 //
 // Shorter rows are padded to the longest one and masked, so that models which are packed compute
 // none of it. Tokens are made on the threads of texts: a request that comes on another one waits
@@ -15,11 +15,11 @@ namespace reprise {
 
 inline constexpr char kTextInput[] = "text";
 
-// Whether the request has the input `text`, and nothing else but options.
+// Returns whether the request has the input `text`, and nothing else but options.
 bool SendsTexts(const InferRequest& asked);
 
-// `threads`: null: tokens are made on the calling one. Errors: those of TextModel::Encode, naming
-// the row, and of Admit. A model that has an input `text` itself gets it as it is.
+// `threads`: null: tokens are made on the calling one. Errors as of TextModel::Encode, naming the
+// row, and Admit. A model that has an input `text` itself gets it as it is.
 absl::Status AdmitTexts(const Repository& repository, const TextModels& texts, TextThreads* threads,
                         const InferRequest& asked, RequestState& state);
 

@@ -27,7 +27,7 @@ class WaitingCall final : public Call {
     if (begun != nullptr) begun->Cancel();
   }
 
-  // The request has begun: `call` is what it has become.
+  // The request has begun as `call`.
   void SetBegun(const std::shared_ptr<Call>& call) {
     {
       MutexLock lock(mutex_);

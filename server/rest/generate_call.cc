@@ -36,7 +36,7 @@ struct Asked {
 absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   simdjson::dom::array list;
   if (value.get(list) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"input_ids\" is no list of integers");
+    return absl::InvalidArgumentError("\"input_ids\" must be a list of integers");
   }
   // Clients that know tensors send rows of them.
   element first;
@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   for (const element one : list) {
     int64_t id = 0;
     if (one.get(id) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"input_ids\" is no list of integers");
+      return absl::InvalidArgumentError("\"input_ids\" must be a list of integers");
     }
     ids.push_back(id);
   }
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
 absl::Status TakeNumbers(const element& value, size_t depth, Asked& asked) {
   const auto refuse = [] {
     return absl::InvalidArgumentError(
-        "\"input_features\" is no list of lists of numbers, of one length each");
+        "\"input_features\" must be a list of lists of numbers, of one length each");
   };
   simdjson::dom::array list;
   if (value.get(list) != simdjson::SUCCESS) {
@@ -87,14 +87,14 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   Asked asked;
   bool has_ids = false;
   const auto take_text = [](const std::string& name, const element& value, std::string& to) {
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no text"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a string"));
     }
     to = std::string(text);
     return absl::OkStatus();
@@ -130,7 +130,7 @@ std::string Number(float value) {
   return std::isfinite(value) ? FormatText("%.9g", value) : std::string("null");
 }
 
-// The members of one answer.
+// Returns the members of one answer.
 std::string IdsText(const std::vector<SampledToken>& tokens) {
   return absl::StrCat("[",
                       absl::StrJoin(tokens, ",",
@@ -148,7 +148,7 @@ std::string LogprobsText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
-// A list for each token: {"id", "logprob"}, best first.
+// Returns a list for each token: {"id", "logprob"}, best first.
 std::string AlternativesText(const std::vector<SampledToken>& tokens) {
   const auto one = [](std::string* out, const TokenLogprob& each) {
     absl::StrAppend(out, "{\"id\":", each.id, ",\"logprob\":", Number(each.logprob), "}");
@@ -162,7 +162,7 @@ std::string AlternativesText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
-// The text that `of` gives for each answer, in a list where there are several.
+// Returns the text that `of` gives for each answer, in a list where there are several.
 template <class Of>
 std::string ForAll(const WholeTokenAnswer& whole, Of of) {
   if (whole.answers().size() == 1) return of(whole.answers()[0]);
@@ -173,12 +173,12 @@ std::string ForAll(const WholeTokenAnswer& whole, Of of) {
   return absl::StrCat("[", list, "]");
 }
 
-// In quotes; what is no UTF-8 is replaced.
+// In quotes; invalid UTF-8 is replaced.
 std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The members that all answers begin with; the closing brace is left out.
+// Returns the members that all answers begin with; the closing brace is left out.
 std::string HeadText(const TokenCallInfo& info) {
   std::string text = absl::StrCat("{\"model_name\":", Quoted(info.model),
                                   ",\"model_version\":", Quoted(info.version));
@@ -186,7 +186,7 @@ std::string HeadText(const TokenCallInfo& info) {
   return text;
 }
 
-// The member that says why the first token did not come at once.
+// Returns the member that says why the first token did not come at once.
 std::string WaitText(const GenerationWait& wait) {
   const std::string text = wait.Text();
   return text.empty() ? "" : absl::StrCat(",\"waited\":\"", text, "\"");

@@ -31,7 +31,7 @@ constexpr char kHeaderLength[] = "inference-header-content-length";
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// The bytes of the body that are JSON.
+// Returns the bytes of the body that are JSON.
 absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
   std::optional<absl::string_view> found;
   for (const auto& [name, value] : request.fields) {
@@ -54,7 +54,8 @@ absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
   return static_cast<size_t>(length);
 }
 
-// The member `name` of `json`; nullopt where it is left out. Errors: it is no `T`, which is `what`.
+// Returns the member `name` of `json`; nullopt where it is left out. Errors: it is no `T`,
+// described by `what`.
 template <typename T>
 absl::StatusOr<std::optional<T>> Member(const object& json, const char* name, const char* what) {
   element value;
@@ -94,7 +95,7 @@ std::string Quoted(absl::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Where a tensor with these parameters lies that is not in the body.
+// Returns where a tensor with these parameters lies that is not in the body.
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
   RegionParameters region;
   for (const char* name :
@@ -111,7 +112,7 @@ absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
 absl::StatusOr<absl::string_view> TakeBinary(int64_t size, absl::string_view& binary) {
   if (size < 0 || static_cast<uint64_t>(size) > binary.size()) {
     return absl::InvalidArgumentError(absl::StrCat("parameter binary_data_size is ", size,
-                                                   ", behind the JSON ", binary.size(),
+                                                   ", after the JSON ", binary.size(),
                                                    " bytes are left"));
   }
   const absl::string_view bytes = binary.substr(0, static_cast<size_t>(size));
@@ -133,7 +134,7 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
                    document.Parse(absl::string_view(request.body).substr(0, length)));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   ASSIGN_OR_RETURN(const auto id, Member<std::string_view>(root, "id", "a text"));
   if (id.has_value()) view_.id = Keep(*id);
@@ -165,7 +166,7 @@ absl::Status InferJson::DecodeTensors(const object& root, absl::string_view bina
   if (inputs.has_value()) RETURN_IF_ERROR(DecodeInputs(*inputs, binary));
   if (binary.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(binary.size(), " bytes behind the JSON and the tensors belong to no input"));
+      absl::StrCat(binary.size(), " bytes after the JSON and the tensors belong to no input"));
 }
 
 absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& binary) {
@@ -173,7 +174,7 @@ absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& bin
   for (const element input : inputs) {
     object json;
     if (input.get(json) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", position, " is no object"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", position, " must be an object"));
     }
     const auto name = NeededMember<std::string_view>(json, "name", "a text");
     if (!name.ok()) return Named(absl::StrCat("input ", position), name.status());
@@ -241,7 +242,7 @@ absl::Status InferJson::DecodeOutputs(const object& root) {
     object json;
     if (output.get(json) != simdjson::SUCCESS) {
       return absl::InvalidArgumentError(
-          absl::StrCat("output ", view_.outputs.size(), " is no object"));
+          absl::StrCat("output ", view_.outputs.size(), " must be an object"));
     }
     const auto name = NeededMember<std::string_view>(json, "name", "a text");
     if (!name.ok()) return Named(absl::StrCat("output ", view_.outputs.size()), name.status());

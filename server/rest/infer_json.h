@@ -28,16 +28,16 @@ namespace reprise {
 // One request, from its body to its answer.
 class InferJson {
  public:
-  // `model` and `version` are those of the path; `parsing` is the budget that all requests share
-  // for parsed JSON, none of which is held afterwards. Arguments must outlive the object. Errors:
-  // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field, and those of JsonDocument.
+  // `model` and `version` come from the path; `parsing` is the budget that all requests share for
+  // parsed JSON, none of which is held afterwards. Arguments must outlive the object. Errors:
+  // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field, and errors of JsonDocument.
   absl::Status Decode(const HttpRequest& request, absl::string_view model,
                       absl::string_view version, MemoryBudget& parsing);
 
   // Points into the request and into this.
   InferRequest& view() { return view_; }
 
-  // The reply to a call whose result is OK.
+  // Returns the reply to a call whose result is OK.
   HttpReply Encode(const InferResult& result) const;
 
  private:
@@ -53,7 +53,7 @@ class InferJson {
   std::deque<std::vector<int64_t>> shapes_;
   std::deque<std::string> texts_, tensors_;
   bool binary_ = false;               // default of outputs that do not say
-  std::vector<bool> binary_outputs_;  // positions are those of view_.outputs
+  std::vector<bool> binary_outputs_;  // indices are as in view_.outputs
 };
 
 }  // namespace reprise

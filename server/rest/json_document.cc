@@ -36,13 +36,13 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
                            : kMostBytes;
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat("the JSON of the request has ", bytes,
-                                                   " bytes, it may have ", most,
+                                                   " bytes, the limit is ", most,
                                                    "; send tensors as binary data"));
   }
   if (!budget_.Take(bytes * kParserBytesPerByte)) {
-    return absl::UnavailableError(
-        absl::StrCat("the JSON of the request has ", bytes, " bytes, that of other requests takes ",
-                     budget_.used(), " of ", budget_.max_bytes(), " bytes of memory"));
+    return absl::UnavailableError(absl::StrCat(
+        "the JSON of the request has ", bytes, " bytes, the JSON of other requests takes ",
+        budget_.used(), " of ", budget_.max_bytes(), " bytes of memory"));
   }
   taken_ = bytes * kParserBytesPerByte;
   simdjson::dom::element root;
@@ -56,7 +56,7 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
   // A parser that lacks one of its buffers takes itself for whole: it must not be asked again.
   if (error == simdjson::MEMALLOC) return NoMemoryStatus("the JSON of the request", taken_);
   return absl::InvalidArgumentError(
-      absl::StrCat("the body is no JSON: ", simdjson::error_message(error)));
+      absl::StrCat("the request body is not JSON: ", simdjson::error_message(error)));
 }
 
 }  // namespace reprise

@@ -17,12 +17,12 @@ namespace reprise {
 
 class JsonDocument {
  public:
-  // `budget` outlives the object, which gives back to it what it took.
+  // `budget` outlives the object, which gives back its share.
   explicit JsonDocument(MemoryBudget& budget);
   ~JsonDocument();
 
-  // The value of `text`, which points into this, not into `text`. NaN and Infinity are as
-  // json_numbers has them. Once. Errors: INVALID_ARGUMENT for what is no JSON, RESOURCE_EXHAUSTED
+  // Returns the value of `text`, which points into this, not into `text`. NaN and Infinity are as
+  // json_numbers has them. Once. Errors: INVALID_ARGUMENT for invalid JSON, RESOURCE_EXHAUSTED
   // for more than a request may send and where the system has no memory, UNAVAILABLE while others
   // have it.
   absl::StatusOr<simdjson::dom::element> Parse(absl::string_view text);

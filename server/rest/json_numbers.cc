@@ -19,7 +19,7 @@ constexpr struct {
               {"Infinity", std::numeric_limits<double>::infinity()},
               {"-Infinity", -std::numeric_limits<double>::infinity()}};
 
-// The text that `json` begins with, from quote to quote.
+// Returns the text that `json` begins with, from quote to quote.
 size_t TextLength(absl::string_view json) {
   size_t i = 1;
   while (i < json.size() && json[i] != '"') i += json[i] == '\\' ? 2 : 1;

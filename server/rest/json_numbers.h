@@ -16,7 +16,7 @@ namespace reprise {
 // beyond 64 bits as floating ones. Other text that is no JSON stays as it is.
 std::string WithPlainNumbers(absl::string_view json);
 
-// The number that a text is then; nullopt for any other element.
+// Returns the number that a text is then; nullopt for any other element.
 std::optional<double> OddNumber(const simdjson::dom::element& json);
 
 }  // namespace reprise

@@ -49,7 +49,7 @@ absl::Status AppendInteger(const element& json, absl::string_view datatype, std:
   return absl::OkStatus();
 }
 
-// `round` makes the element of a double, `wide` a number of that.
+// `round` makes the element of a double, `wide` a number of the element.
 template <typename Round, typename Wide>
 absl::Status AppendFloat(const element& json, absl::string_view datatype, std::string& bytes,
                          Round round, Wide wide) {

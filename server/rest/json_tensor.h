@@ -16,15 +16,15 @@ namespace reprise {
 
 // Appends to `bytes` the elements of `data` as a tensor of `datatype` ("FP32") and `shape` has
 // them, row-major: a flat list, or lists in lists as the shape says. BYTES are texts, each after
-// its length in four bytes. FP16 and BF16 are rounded from what is written. Errors:
+// its length in four bytes. FP16 and BF16 are rounded from the written numbers. Errors:
 // INVALID_ARGUMENT for a datatype that does not exist, a list of another length than the shape
 // says, an element that is no number of the datatype; by its position.
 absl::Status AppendElements(const simdjson::dom::element& data, absl::string_view datatype,
                             absl::Span<const int64_t> shape, std::string& bytes);
 
 // Appends to `json` a flat list of the elements in `bytes`. Numbers are the shortest that read back
-// as the same; NaN and Infinity are written as such, which is no JSON, but what clients understand.
-// Bytes that are no UTF-8 are replaced. `datatype` is one that the server answers with.
+// as the same; NaN and Infinity are written as such, which is not JSON, but clients understand it.
+// Invalid UTF-8 is replaced. `datatype` is one that the server answers with.
 void AppendJson(absl::string_view bytes, absl::string_view datatype, std::string& json);
 
 }  // namespace reprise

@@ -57,18 +57,18 @@ absl::StatusOr<int64_t> SizeOf(const object& root, const char* name, bool needed
       "\"", name, "\" is ", simdjson::minify(json).substr(0, 40), ", expected a number of bytes"));
 }
 
-// The region that the body of a request to register it describes.
+// Returns the region that the body of a request to register it describes.
 absl::StatusOr<RegionInfo> ReadRegion(const std::string& name, absl::string_view body,
                                       MemoryBudget& parsing) {
   JsonDocument document(parsing);
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   std::string_view key;
   if (root.at_key("key").get(key) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"key\" is missing, or is no text");
+    return absl::InvalidArgumentError("\"key\" is missing, or is not a string");
   }
   RegionInfo region = {.name = name, .key = std::string(key)};
   ASSIGN_OR_RETURN(region.offset, SizeOf(root, "offset", false));
@@ -86,7 +86,7 @@ absl::Status RegisterFrom(SharedRegions* regions, const std::string& name, absl:
 }  // namespace
 
 void AddRegionRoutes(SharedRegions* regions, MemoryBudget& parsing, Router& router) {
-  // The regions of each kind; those of devices are none.
+  // The regions of each kind; devices have none.
   const std::pair<const char*, SharedRegions*> kinds[] = {{kSystem, regions}, {kCuda, nullptr}};
   for (const auto& [kind, of_kind] : kinds) {
     for (const char* path : {"", "/region/{region}"}) {

@@ -65,7 +65,7 @@ Repository::Done AnswerWith(const Exchange& exchange) {
   };
 }
 
-// The config that a request to load has in its parameters; nullopt: that of the file counts.
+// Returns the config that a request to load has in its parameters; nullopt: the file's counts.
 absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
                                                       MemoryBudget& parsing) {
   std::optional<std::string> config;
@@ -74,19 +74,19 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root, parameters;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   element member;
   if (root.at_key("parameters").get(member) != simdjson::SUCCESS || member.is_null()) return config;
   if (member.get(parameters) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"parameters\" is no object");
+    return absl::InvalidArgumentError("\"parameters\" must be an object");
   }
   for (const auto& [name, value] : parameters) {
     RETURN_IF_ERROR(CheckLoadParameter(std::string(name)));
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", std::string(name), " is no text"));
+          absl::StrCat("parameter ", std::string(name), " must be a string"));
     }
     ASSIGN_OR_RETURN(config, ConfigTextFromJson(std::string(text)));
   }
@@ -114,8 +114,8 @@ HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
           .body = CompilationsText(counts, engine.misses().Since(0, model))};
 }
 
-// Whether the body of a request for the index is {"ready": true}, which leaves out models that are
-// not ready. Other bodies ask for nothing, whatever they are.
+// Returns whether the body of a request for the index is {"ready": true}, which leaves out models
+// that are not ready. Other bodies ask for nothing, whatever they are.
 bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
   JsonDocument document(parsing);
   const auto json = document.Parse(body);

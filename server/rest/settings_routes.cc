@@ -30,7 +30,7 @@ absl::StatusOr<inference::LogSettingsRequest> LogRequest(absl::string_view body,
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   for (const auto& [key, value] : root) {
     auto& setting = (*request.mutable_settings())[std::string(key)];
@@ -88,7 +88,7 @@ absl::StatusOr<inference::TraceSettingRequest> TraceRequest(const std::string& m
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   for (const auto& [key, value] : root) {
     auto& setting = (*request.mutable_settings())[std::string(key)];

@@ -34,7 +34,7 @@ absl::Status Report(google::protobuf::Message& report) {
   return absl::OkStatus();
 }
 
-// The op that an eager recipe computes; of several, how many.
+// Returns the op that an eager recipe computes; of several, how many.
 std::string OpsOf(const Recipe& recipe) {
   if (recipe.launches.empty()) return "-";
   if (recipe.launches.size() > 1) return absl::StrCat(recipe.launches.size(), " launches");
@@ -71,7 +71,7 @@ void EncodeEager(const Recipe& recipe, v1::RecipeInfo& message) {
   for (const ParameterExprPtr& weight : recipe.parameters) EncodeWeights(*weight, message);
 }
 
-// The number that a recipe is listed by, however a person writes it.
+// Returns the number that a recipe is listed by, however a person writes it.
 std::optional<uint64_t> ParseKey(const std::string& text) {
   const bool is_hex =
       !text.empty() && text.size() <= 16 && absl::c_all_of(text, absl::ascii_isxdigit);
@@ -79,7 +79,7 @@ std::optional<uint64_t> ParseKey(const std::string& text) {
   return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
 }
 
-// The recipes that a request wants to be captured.
+// Returns the recipes that a request asks to capture.
 absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Servable& servable) {
   const Model& model = *servable.model;
   WarmupOfAll wanted;
@@ -178,7 +178,7 @@ absl::Status AdminService::DumpRecipe(const v1::DumpRecipeRequest& request,
   const std::optional<uint64_t> key = ParseKey(request.key());
   if (!key.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("key \"", request.key(), "\" is no hexadecimal number of 64 bits"));
+        absl::StrCat("key \"", request.key(), "\" is not a hexadecimal number of 64 bits"));
   }
   for (const CachedRecipe& cached : context_.engine->ListRecipes()) {
     if (cached.recipe->key.hash != *key) continue;

@@ -18,7 +18,7 @@ class AdminService {
     Engine* engine = nullptr;
     Repository* repository = nullptr;
     Catalogue* catalogue = nullptr;
-    // Whether a call may do what takes the right admin; null: each may.
+    // Returns whether a call may do things that take the right admin; null: each may.
     std::function<absl::Status(const CallHead& head)> may_administer;
     std::string version;  // the server's
     std::string device;   // "cpu avx512_vnni"

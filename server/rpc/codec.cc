@@ -25,7 +25,7 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-// Where a tensor lies that is not in the message.
+// Returns where a tensor lies that is not in the message.
 template <typename Tensor>
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const char* kind) {
   RegionParameters region;
@@ -184,7 +184,7 @@ absl::Status Encode(InferResult result, const std::string& id,
     if (i < result.regions.size() && result.regions[i].has_value()) {
       EncodeRegion(*result.regions[i], output);
     }
-    // Clients count on one entry for each output; that of one in shared memory is empty.
+    // Clients count on one entry for each output; an output in shared memory has an empty one.
     *message.add_raw_output_contents() = std::move(tensor.bytes);
   }
   for (auto& [name, value] : AnswerParameters(result)) {

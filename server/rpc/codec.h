@@ -1,6 +1,6 @@
-// Codec: inference messages <-> the core's views. Tensor bytes are not copied on the way in, but
-// for typed contents narrower than their field (INT8, INT16, UINT8, UINT16); on the way out they
-// move.
+// Codec: inference messages <-> the core's views. Tensor bytes are not copied on the way in,
+// except for typed contents narrower than their field (INT8, INT16, UINT8, UINT16); on the way
+// out they move.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ ParameterValue ValueOf(const inference::InferParameter& value);
 // `message` must outlive `decoded`. Errors: INVALID_ARGUMENT and UNIMPLEMENTED, naming the field.
 absl::Status Decode(const inference::ModelInferRequest& message, DecodedRequest& decoded);
 
-// `result` must be OK. Errors: RESOURCE_EXHAUSTED when the answer exceeds what a message can hold.
+// `result` must be OK. Errors: RESOURCE_EXHAUSTED when the answer exceeds the limit of a message.
 absl::Status Encode(InferResult result, const std::string& id,
                     inference::ModelInferResponse& message);
 

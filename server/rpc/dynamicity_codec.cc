@@ -108,7 +108,7 @@ std::vector<std::string> Advice(const Servable& servable, bool keeps_recipes,
   if (model.tail() != nullptr) {
     for (const Cut& cut : model.tail()->cuts()) {
       advice.push_back(absl::StrCat(cut.op, " '", cut.node, "': ", cut.why,
-                                    "; what lies behind runs at the sizes that it finds"));
+                                    "; the nodes after it run at the sizes that it finds"));
     }
   }
   if (judged.outside_share > kWorthAdvice) {
@@ -129,12 +129,12 @@ std::vector<std::string> Advice(const Servable& servable, bool keeps_recipes,
           100 * report.suggestion->saving));
     } else if (report.mode == BucketMode::kApply) {
       const bool settled = report.actual_waste <= report.state.best_waste + kWorthAdvice;
-      advice.push_back(FormatText(
-          "the buckets follow the traffic, and padding is %.1f%% of what is computed (%.1f%% at "
-          "best): %s",
-          100 * report.actual_waste, 100 * report.state.best_waste,
-          settled ? "nothing is to be done about lengths"
-                  : "better boundaries are looked for as more requests come"));
+      advice.push_back(
+          FormatText("the buckets follow the traffic, and padding is %.1f%% of the computed "
+                     "elements (%.1f%% at best): %s",
+                     100 * report.actual_waste, 100 * report.state.best_waste,
+                     settled ? "nothing is to be done about lengths"
+                             : "better boundaries are looked for as more requests come"));
     }
   }
   if (judged.verdict != DynamicityVerdict::kLittle && model.packing() != nullptr) {
@@ -149,7 +149,7 @@ std::vector<std::string> Advice(const Servable& servable, bool keeps_recipes,
         "no padding is computed, where the model can be packed");
   }
   if (advice.empty()) {
-    advice.push_back(model.axes().empty() ? "the model has one shape: nothing is to be done"
+    advice.push_back(model.axes().empty() ? "the model has one shape: nothing needs to be done"
                                           : "nothing: the recipes that are ready serve it");
   }
   return advice;

@@ -18,8 +18,8 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// How an answer describes the rows of a guard with which a request runs exact, those that leave too
-// few positions; empty where there are none.
+// Returns how an answer describes the rows of a guard with which a request runs exact, those that
+// leave too few positions; empty where there are none.
 absl::string_view ExactRows(CountingPlaces must_count) {
   switch (must_count) {
     case CountingPlaces::kNone:

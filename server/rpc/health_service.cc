@@ -12,7 +12,7 @@ namespace reprise {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// One Watch. What changes while the client does not read is not kept: it reads the latest.
+// One Watch. Changes while the client does not read are not kept: it reads the latest.
 class HealthService::Watcher final : public RpcHandler,
                                      public std::enable_shared_from_this<Watcher> {
  public:
@@ -40,7 +40,7 @@ class HealthService::Watcher final : public RpcHandler,
 
   void Stop() { call_->Finish(absl::UnavailableError("the server is stopping")); }
 
-  // Sends the status where it is not what the client knows. The service's mutex is held.
+  // Sends the status where the client does not know it yet. The service's mutex is held.
   void Tell() {
     const Status now = service_.StatusOf(name_);
     if (sending_ || told_ == now) return;

@@ -22,14 +22,15 @@ class HealthService {
 
   // The service outlives the routes and their calls.
   void AddTo(RpcRoutes& routes);
-  // The status of a service ("": of the server); those that nobody set are unknown.
+  // Sets the status of a service ("": of the server); services without one are unknown.
   void Set(const std::string& service, bool serving);
-  // Sets who knows of models, whose names are services as well: nullopt where there is none of the
-  // name. Once, before the first call; asked without the service's mutex held by others.
+  // Sets the source of the status of models, whose names are services as well: nullopt where there
+  // is none of the name. Once, before the first call; called without the service's mutex held by
+  // others.
   void SetModels(std::function<std::optional<bool>(const std::string& name)> models) {
     models_ = std::move(models);
   }
-  // Tells those who watch what has changed of models.
+  // Tells watchers about changes of models.
   void Refresh();
   // Ends the watches that are open: the server stops.
   void Stop();

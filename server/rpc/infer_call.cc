@@ -70,7 +70,7 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
   }
 
  private:
-  // The core has the call; it may be finished already, and the client may be gone already.
+  // The core has the call; it may be finished already, and the client may have disconnected.
   void SetUnderWay(std::shared_ptr<Call> call) {
     {
       MutexLock lock(mutex_);
@@ -148,14 +148,14 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
     if (!status.ok()) return Finish(status);
     {
       MutexLock lock(mutex_);
-      if (done_) return;  // the client is gone
+      if (done_) return;  // the client has disconnected
       is_open_ = true;
       open_.Begin();
     }
     call_->Reply(std::move(response));
   }
 
-  // Refusals are not waited for: who refuses is ending, and they are small.
+  // Refusals are not waited for: the server that refuses is shutting down, and they are small.
   void Finish(const absl::Status& status) {
     open_.Note();
     call_->Finish(status);

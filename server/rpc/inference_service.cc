@@ -29,7 +29,7 @@ absl::Status AnswerWith(Answer answer, Response& response) {
   return answer.status();
 }
 
-// The config that a request to load has in its parameters; nullopt: that of the file counts.
+// Returns the config that a request to load has in its parameters; nullopt: the file's counts.
 absl::StatusOr<std::optional<std::string>> LoadConfig(
     const inference::RepositoryModelLoadRequest& request) {
   std::optional<std::string> config;

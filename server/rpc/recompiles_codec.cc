@@ -82,7 +82,8 @@ class RecompilationsEncoder {
     });
   }
 
-  // How the request was served: the recipe that was captured for it, and what would avoid that.
+  // Describes how the request was served: the recipe that was captured for it, and how to avoid
+  // that.
   std::string Served(const NewShape& shape) {
     std::string text = absl::StrCat("here: ", CaptureOutcomeName(shape.outcome), " ", shape.bucket);
     if (shape.outcome != CaptureOutcome::kCaptured && shape.outcome != CaptureOutcome::kWaited) {

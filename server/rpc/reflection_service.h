@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// `services`: the full names to list, without those of reflection itself, which are added.
+// `services`: the full names to list, without the ones of reflection itself, which are added.
 void AddReflection(std::vector<std::string> services, RpcRoutes& routes);
 
 }  // namespace reprise

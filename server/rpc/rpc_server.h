@@ -26,20 +26,20 @@ class RpcServer {
                                                           AdminService::Context admin,
                                                           RpcRoutes::Gate gate);
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const { return server_->port(); }
   int connections() const { return server_->connections(); }
   // Sets the answer of grpc.health.v1, for "" and for the inference service.
   void SetServing(bool serving);
-  // Tells those who watch a model's health that models have changed.
+  // Tells watchers of a model's health that models have changed.
   void RefreshHealth() { health_.Refresh(); }
   // True when every answer to an inference is sent, and none was and no call was refused for
   // `quiet`, or `timeout` is over; false when one is still open then.
   bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }
-  // Sends clients elsewhere, and serves what they still send; see Http2Server. Ends watches of
-  // health.
+  // Sends clients elsewhere, and serves requests that they still send; see Http2Server. Ends
+  // watches of health.
   bool Leave(std::chrono::steady_clock::time_point deadline) {
     health_.Stop();
     return server_->Leave(deadline);

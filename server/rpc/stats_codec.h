@@ -7,11 +7,11 @@
 
 namespace reprise {
 
-// `counted`: null where nobody has asked for the model.
+// `counted`: null where the model has not been asked for.
 void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics* counted,
                       v1::ModelStats& message);
 
-// Adds the cache of one version to that of the process.
+// Adds the cache of one version to the cache of the process.
 void AddCacheStats(const v1::CacheStats& version, v1::CacheStats& total);
 
 }  // namespace reprise

@@ -230,7 +230,7 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
     RpcCall::Message next;
     {
       MutexLock lock(mutex_);
-      if (done_) return;  // the client is gone
+      if (done_) return;  // the client has disconnected
       events_.push_back(std::move(told));
       next = NextAnswer();
     }
@@ -268,8 +268,8 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
     if (next != nullptr) call_->Send(std::move(next));
   }
 
-  // The answer to send now: that of the oldest request, unless it is being sent. Clients may tell
-  // answers apart by their order alone.
+  // Returns the answer to send now: the oldest request's, unless it is being sent. Clients may
+  // tell answers apart by their order alone.
   RpcCall::Message NextAnswer() REQUIRES(mutex_) {
     if (writing_) return nullptr;
     if (!events_.empty()) {

@@ -3,7 +3,7 @@
 // Each message is a request like any other; they run side by side, and answers come in the order of
 // the requests, each as soon as it and those before it are ready. One that fails is answered with
 // `error_message`, and the stream goes on. A request for tokens has an answer for each of them,
-// which come as they are made, between those of other requests. A client that does not read its
+// which come as they are made, between answers of other requests. A client that does not read its
 // answers is read no further: a bounded number of requests of a stream is under way.
 #pragma once
 

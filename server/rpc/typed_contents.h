@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// The bytes of the field that the tensor's datatype belongs to: in place where the field has
-// elements of that size, otherwise converted into a new string of `converted`; of BYTES each
+// Returns the bytes of the field that the tensor's datatype belongs to: in place where the field
+// has elements of that size, otherwise converted into a new string of `converted`; of BYTES each
 // element after its length, as raw contents have it. An input without elements has none. Errors:
 // INVALID_ARGUMENT for another field that is set, a value out of range, or a datatype that must be
 // sent raw.

@@ -53,7 +53,7 @@ absl::Status CheckKey(const RegionInfo& info) {
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       Named(info),
-      ": the key is no name of shared memory, which is \"/name\" without another '/'"));
+      ": the key is not a name of shared memory, which is \"/name\" without another '/'"));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ absl::StatusOr<int64_t> SharedRegion::ObjectBytes() const {
   struct stat status = {};
   if (fstat(descriptor_, &status) != 0) return SystemError(info_, "it cannot be read", errno);
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(Named(info_), ": it is no shared memory"));
+    return absl::InvalidArgumentError(absl::StrCat(Named(info_), ": it is not shared memory"));
   }
   return int64_t{status.st_size};
 }
@@ -94,7 +94,7 @@ absl::Status SharedRegion::CheckRange(int64_t offset, int64_t bytes) const {
                     end <= info_.bytes;
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("shared memory region ", QuotedText(info_.name),
-                                                 " has ", info_.bytes, " bytes, the request wants ",
+                                                 " has ", info_.bytes, " bytes, the request needs ",
                                                  bytes, " from offset ", offset, " on"));
 }
 
@@ -123,7 +123,7 @@ absl::Status SharedRegion::Write(int64_t offset, absl::string_view bytes) const 
   int64_t position = info_.offset + offset;
   const int64_t end = position + static_cast<int64_t>(bytes.size());
   // A write past the end would make the object grow again. A cut between this and the write does
-  // just that, within the region, and harms nobody.
+  // just that, within the region, and is harmless.
   ASSIGN_OR_RETURN(const int64_t there, ObjectBytes());
   if (there < end) return Cut(end, there);
   while (position < end) {

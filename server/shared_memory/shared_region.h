@@ -1,11 +1,11 @@
 // SharedRegion: a range of an object of POSIX shared memory that a client has made.
 //
-// The object is never mapped. Its client may cut it at any time, and what lies after the cut is
-// then an error of the request that wanted it. The object stays open until the region goes, also
-// where its client has removed its name.
+// The object is never mapped. Its client may cut it at any time, and access past the cut is then
+// an error of the request. The object stays open until the region goes, also where its client
+// has removed its name.
 //
-// Threads: all methods from any thread. What a client writes while the server reads is its own
-// race. Errors:  they name the region and its key.
+// Threads: all methods from any thread. A client that writes while the server reads causes its
+// own race. Errors: they name the region and its key.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class SharedRegion {
 
  private:
   SharedRegion(RegionInfo info, int descriptor) : info_(std::move(info)), descriptor_(descriptor) {}
-  // The bytes that the object has now; an error where it cannot be asked.
+  // Returns the bytes that the object has now; an error where it cannot be asked.
   absl::StatusOr<int64_t> ObjectBytes() const;
   absl::Status Cut(int64_t end, int64_t there) const;
 

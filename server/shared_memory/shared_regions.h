@@ -29,7 +29,7 @@ class SharedRegions {
   explicit SharedRegions(std::shared_ptr<ConnectionBytes> account) : account_(std::move(account)) {}
 
   // Errors: ALREADY_EXISTS for a name that is taken, RESOURCE_EXHAUSTED for too many regions, and
-  // those of SharedRegion::Open.
+  // errors of SharedRegion::Open.
   absl::Status Register(RegionInfo info);
   // One that is not there is forgotten already.
   void Unregister(const std::string& name);
@@ -37,7 +37,7 @@ class SharedRegions {
 
   // NOT_FOUND names those that are there.
   absl::StatusOr<std::shared_ptr<const SharedRegion>> Find(const std::string& name) const;
-  // The region `name`, or all by name where it is empty. Errors: as Find.
+  // Returns the region `name`, or all by name where it is empty. Errors: as Find.
   absl::StatusOr<std::vector<RegionInfo>> List(const std::string& name) const;
 
   const std::shared_ptr<ConnectionBytes>& account() const { return account_; }

@@ -57,7 +57,7 @@ struct AudioReader::File {
   int64_t place = 0;
   SF_INFO info = {};
   std::unique_ptr<SNDFILE, SoundCloser> sound;
-  std::unique_ptr<soxr, ResamplerDeleter> resampler;  // null: the rate is as wanted
+  std::unique_ptr<soxr, ResamplerDeleter> resampler;  // null: the rate is right already
   std::vector<float> frames;                          // interleaved channels
 
   static File& Of(void* data) { return *static_cast<File*>(data); }
@@ -109,14 +109,14 @@ absl::StatusOr<std::unique_ptr<AudioReader>> AudioReader::Open(absl::string_view
   }
   if (info.samplerate < kLeastRate || info.samplerate > kMostRate) {
     return absl::InvalidArgumentError(absl::StrCat("the sound has ", info.samplerate,
-                                                   " samples a second, it may have ", kLeastRate,
+                                                   " samples a second, it must have ", kLeastRate,
                                                    " to ", kMostRate));
   }
   // A stream does not know its length and says the largest.
   const bool is_known = info.frames < SF_COUNT_MAX / 2;
   if (is_known && info.frames / info.samplerate > options.most_seconds) {
     return absl::InvalidArgumentError(absl::StrCat("the sound has ", info.frames / info.samplerate,
-                                                   " seconds, it may have ", options.most_seconds,
+                                                   " seconds, the limit is ", options.most_seconds,
                                                    " (reprise.max_audio_seconds)"));
   }
   if (info.samplerate != options.rate) {
@@ -155,7 +155,7 @@ absl::StatusOr<bool> AudioReader::NextBlock() {
     sample = static_cast<float>(sum / static_cast<double>(channels));
     if (!std::isfinite(sample)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the sound has a sample that is no number in second ",
+          absl::StrCat("the sound has a sample that is not a number in second ",
                        (decoded_ + (&sample - block_.data())) / file_->info.samplerate));
     }
   }

@@ -1,7 +1,7 @@
-// AudioReader: the sound of a file as one channel of samples at the rate that a model wants, a part
+// AudioReader: the sound of a file as one channel of samples at the rate that a model needs, a part
 // at a time, so that its memory does not grow with the length of the sound.
 //
-// WAV, FLAC, MP3 and OGG (Vorbis, Opus) are read, by libsndfile; what has another rate is
+// WAV, FLAC, MP3 and OGG (Vorbis, Opus) are read, by libsndfile; sound of another rate is
 // resampled, by libsoxr. Channels are averaged. Whatever a header claims, no more is made than the
 // file holds.
 //
@@ -9,7 +9,7 @@
 //   RETURN_IF_ERROR(reader->Read(480000, samples));   // fewer: it has ended
 //
 // Ownership: the bytes outlive the reader. Threads: one at a time.
-// Errors: INVALID_ARGUMENT for what is no sound, or too long, with both values.
+// Errors: INVALID_ARGUMENT for bytes that are no sound, or too long, with both values.
 #pragma once
 
 #include <cstdint>

@@ -85,8 +85,8 @@ absl::StatusOr<std::vector<float>> LogMel::Of(absl::Span<const float> samples,
   const auto size = static_cast<size_t>(shape_.size);
   std::vector<double> even(size), odd(size), powers(size / 2 + 1), odd_powers(size / 2 + 1);
   std::vector<Complex> x(size);
-  // The frames after the last one that reaches a sample are silence, but for those at the end of
-  // the window, which the sound before them is mirrored into.
+  // The frames after the last one that reaches a sample are silence, except for those at the end
+  // of the window, which the sound before them is mirrored into.
   const int64_t filled =
       std::ssize(samples) + shape_.size >= shape_.samples
           ? frames

@@ -20,8 +20,8 @@ class LogMel {
  public:
   explicit LogMel(const SpectrumShape& shape);
 
-  // Returns [mels, frames] of `samples`, which are at most those of a window; silence follows them.
-  // Errors: those of `go_on`, which is asked from time to time.
+  // Returns [mels, frames] of `samples`, at most a window's; silence follows them. Errors: those of
+  // `go_on`, which is called from time to time.
   absl::StatusOr<std::vector<float>> Of(absl::Span<const float> samples,
                                         const std::function<absl::Status()>& go_on);
 

@@ -1,9 +1,9 @@
 // TimeRules: which tokens may follow in a transcript with times, as OpenAI's Whisper and
 // transformers (WhisperTimeStampLogitsProcessor) have it.
 //
-// Times come in pairs, but for the last; they do not go back; a transcript begins with one, which
-// is no later than max_initial_timestamp_index; and a time follows where all times together are
-// likelier than any text.
+// Times come in pairs, except for the last; they do not go back; a transcript begins with one,
+// which is no later than max_initial_timestamp_index; and a time follows where all times together
+// are likelier than any text.
 //
 // Threads: one at a time.
 #pragma once

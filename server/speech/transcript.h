@@ -39,7 +39,7 @@ class Transcript {
   // window.
   absl::StatusOr<int64_t> Add(const SpokenWindow& window);
 
-  // Whether `id` stands for text; others are ids of times and tasks.
+  // Returns whether `id` stands for text; others are ids of times and tasks.
   bool IsText(int64_t id) const { return id < facts_.end; }
 
   const std::vector<Segment>& segments() const { return segments_; }

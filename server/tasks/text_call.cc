@@ -165,11 +165,11 @@ absl::Status TextCall::Hold(int64_t bytes) {
   if (own > all.max_bytes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the texts of the request and their answers take ", own,
-                     " bytes, those of all requests may take ", all.max_bytes(), "; send fewer"));
+                     " bytes, those for all requests may take ", all.max_bytes(), "; send fewer"));
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("the texts of the request and their answers take ", own,
-                   " bytes, those of all requests take ", all.used(), " of ", all.max_bytes()));
+                   " bytes, those for all requests take ", all.used(), " of ", all.max_bytes()));
 }
 
 absl::Status TextCall::GoOn() const {
@@ -370,6 +370,6 @@ void TextCall::EndFlight() {
   done_(std::move(result));
 }
 
-void TextCall::Cancel() { Fail(absl::CancelledError("the client has gone")); }
+void TextCall::Cancel() { Fail(absl::CancelledError("the client has disconnected")); }
 
 }  // namespace reprise

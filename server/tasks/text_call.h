@@ -1,17 +1,16 @@
-// TextCall: a request of texts, from its texts to what the model says of each.
+// TextCall: a request of texts, from its texts to the model's answer for each.
 //
 // Texts become tokens on TextThreads, one after another, and each is an inference of its own, so
-// that texts of any length ride packed with each other and with those of other requests. Only some
+// that texts of any length are packed with each other and with texts of other requests. Only some
 // are in flight at a time: a request of ten thousand texts takes no more of the queue than one of
 // two hundred.
 //
 //   auto call = TextCall::Start(context, std::move(request), [](TextResult result) { ... });
 //   call->Cancel();   // when the client went away
 //
-// Ownership: the call keeps itself alive until `done`; what the context names outlives it.
+// Ownership: the call keeps itself alive until `done`; the objects in the context outlive it.
 // Threads:   all methods from any thread. `done` is called once, on a thread of texts or on one
-// that
-//            finishes an inference; it must not block.
+//            that finishes an inference; it must not block.
 #pragma once
 
 #include <atomic>
@@ -65,8 +64,8 @@ struct TextRequest {
   std::vector<TextItem> items;
   Truncation truncation = Truncation::kNone;
   bool offsets = false;  // tokens' places, in characters
-  // Names what texts begin with; empty: the model's default. "query" makes all texts queries of
-  // late interaction; they are documents otherwise.
+  // The name of the prompt that texts begin with; empty: the model's default. "query" makes all
+  // texts queries of late interaction; they are documents otherwise.
   std::string prompt_name;
   int64_t deadline_ns = kNoDeadline;
   std::shared_ptr<KeyUse> key;          // the client's: all texts together are one request of it
@@ -78,14 +77,14 @@ struct TextAnswer {
   TextTokens tokens;
   // A vector, weights of words, or a score a label; of kTag and kTokens a row for each token.
   std::vector<float> values;
-  int64_t rows = 0;  // 0 but for kTag and kTokens; tokens that are left out have none
+  int64_t rows = 0;  // 0 except for kTag and kTokens; tokens that are left out have none
 };
 
 struct TextResult {
   absl::Status status;  // the others are valid only if OK
   Repository::Found model;
   std::shared_ptr<const TextModel> text;
-  std::vector<TextAnswer> answers;  // the order is that of TextRequest::items
+  std::vector<TextAnswer> answers;  // ordered like TextRequest::items
   int64_t tokens = 0;               // all texts' together
 };
 
@@ -95,7 +94,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
 
   ~TextCall();
   // Calls `done` exactly once, whatever happens, maybe before it returns. Errors of the result:
-  // those of Repository::Find, TextModel and Inference; INVALID_ARGUMENT names the position of the
+  // as of Repository::Find, TextModel and Inference; INVALID_ARGUMENT names the position of the
   // text, or says that the request and its answers are more than all requests may hold;
   // RESOURCE_EXHAUSTED while others hold it.
   static std::shared_ptr<TextCall> Start(const TextContext& context, TextRequest request,
@@ -111,14 +110,14 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   std::optional<TextSide> SideOf(const TextItem& item) const;
   absl::string_view PromptOf(const TextItem& item) const;
   void Work();
-  // The text that may be sent now, which is in flight then.
+  // Returns the text that may be sent now, which is in flight then.
   std::optional<size_t> NextToSend();
   void Send(size_t index);
   absl::StatusOr<EncodedText> Encode(size_t index);
   absl::StatusOr<EncodedText> EncodeItem(const TextItem& item, const TextSource& source) const;
-  // Returns OK while the call's texts are still wanted.
+  // Returns OK while the call's texts are still needed.
   absl::Status GoOn() const;
-  // Takes `bytes` more from the account, which get them back when the call is gone.
+  // Takes `bytes` more from the account, which gets them back when the call is destroyed.
   absl::Status Hold(int64_t bytes);
   void OnAnswer(size_t index, InferResult result);
   absl::Status TakeAnswer(size_t index, const InferResult& result);

@@ -32,9 +32,9 @@ class ChatTemplate {
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
   // `context`: a JSON object: messages, tools, documents, add_generation_prompt, special tokens and
-  // what else a template asks for; with continue_final_message the text ends with the content of
-  // the last message. `now_s`: seconds since 1970. `go_on`: see EncodeOptions. Errors:
-  // INVALID_ARGUMENT naming the line, also for what the template itself refuses.
+  // other values of a template; with continue_final_message the text ends with the content of the
+  // last message. `now_s`: seconds since 1970. `go_on`: see EncodeOptions. Errors: INVALID_ARGUMENT
+  // naming the line, also where the template itself refuses.
   absl::StatusOr<std::string> Render(absl::string_view context, int64_t now_s,
                                      const std::function<absl::Status()>& go_on = nullptr) const;
 

@@ -8,7 +8,7 @@ namespace {
 
 // A vocabulary of 256,000 tokens takes some 30 MB as a trie with its slices.
 constexpr int64_t kVocabularyBytes = int64_t{1} << 30;
-// The states of a grammar's lexer are what grows.
+// The states of a grammar's lexer are the part that grows.
 constexpr int64_t kGrammarBytes = int64_t{256} << 20;
 
 const std::function<absl::Status()> kNoEnd;

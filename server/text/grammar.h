@@ -61,7 +61,7 @@ class Grammars {
   Grammars(const Grammars&) = delete;
   Grammars& operator=(const Grammars&) = delete;
 
-  // `go_on`: see EncodeOptions. Errors: INVALID_ARGUMENT saying what is wrong with it.
+  // `go_on`: see EncodeOptions. Errors: INVALID_ARGUMENT naming the fault.
   absl::StatusOr<std::unique_ptr<Grammar>> Compile(
       const GrammarText& text, const std::function<absl::Status()>& go_on) const;
   int64_t vocabulary() const { return vocabulary_; }

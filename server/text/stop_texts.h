@@ -17,7 +17,7 @@ class StopTexts {
   // `keep`: the text that ended the answer is told.
   StopTexts(std::vector<std::string> stops, bool keep);
 
-  // The part of what came so far that may be told now. After a hit there is nothing more.
+  // Returns the part of the text so far that may be told now. After a hit there is nothing more.
   std::string Push(absl::string_view part);
   // Returns the part held back: the text ends here.
   std::string Finish();

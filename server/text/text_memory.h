@@ -1,8 +1,9 @@
-// TextMemory: what texts take while they become tokens, from one limit for all of them together.
+// TextMemory: the memory of texts while they become tokens, from one limit for all of them
+// together.
 //
 // A text waits until its share is free. A share is never more than all there is, so that a long
-// text on a small machine waits until it is alone, rather than for ever; what the system does not
-// have is still an error of the tokenizer.
+// text on a small machine waits until it is alone, rather than for ever; a lack of memory of the
+// system is still an error of the tokenizer.
 //
 // Threads: all methods from any. A thread that waits holds no share.
 #pragma once

@@ -17,16 +17,16 @@ namespace reprise {
 
 class TextStream {
  public:
-  // `skip_special`: special tokens stand in no text.
+  // `skip_special`: special tokens are not part of the text.
   TextStream(const Tokenizer& tokenizer, bool skip_special);
 
-  // Returns the part that `id` completes; it may be empty. Errors: those of Tokenizer::Decode.
+  // Returns the part that `id` completes; it may be empty. Errors as of Tokenizer::Decode.
   absl::StatusOr<std::string> Push(uint32_t id);
-  // The rest: what is no whole letter is U+FFFD.
+  // Returns the rest: an incomplete letter is U+FFFD.
   absl::StatusOr<std::string> Finish();
 
  private:
-  // The text of the window that was not told yet; `all`: also what may change.
+  // Returns the text of the window that was not told yet; `all`: also the part that may change.
   absl::StatusOr<std::string> Next(bool all);
 
   const Tokenizer& tokenizer_;

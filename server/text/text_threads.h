@@ -1,5 +1,5 @@
-// TextThreads: where texts become tokens, beside the threads that replay and those that read
-// requests.
+// TextThreads: threads where texts become tokens, besides the threads that replay and the
+// ones that read requests.
 //
 // Threads:   Run is safe from any thread. A task may run others.
 //            Every task that is taken runs. Once the threads are to stop, GoOn says so, and tasks
@@ -21,9 +21,9 @@ namespace reprise {
 
 class TextThreads {
  public:
-  // `max_bytes`: what texts may take together while they become tokens.
+  // `max_bytes`: the memory that texts may take together while they become tokens.
   explicit TextThreads(int64_t max_bytes = INT64_MAX) : memory_(max_bytes) {}
-  // Does what Stop does.
+  // Calls Stop.
   ~TextThreads();
   TextThreads(const TextThreads&) = delete;
   TextThreads& operator=(const TextThreads&) = delete;

@@ -24,7 +24,7 @@ constexpr int64_t kBytesPerId = 2048;
 absl::Status CheckBytes(absl::string_view text, int64_t most) {
   if (most <= 0 || static_cast<int64_t>(text.size()) <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a text has ", text.size(), " bytes, it may have ", most));
+      absl::StrCat("a text has ", text.size(), " bytes, the limit is ", most));
 }
 
 reprise_lent Lend(const std::string& text) { return {.data = text.data(), .size = text.size()}; }
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles&
                                   &files.special_tokens_map, &files.model_config}) {
     if (file->size() > kMostFileBytes) {
       return absl::ResourceExhaustedError(absl::StrCat("a file of the tokenizer has ", file->size(),
-                                                       " bytes, it may have ", kMostFileBytes));
+                                                       " bytes, the limit is ", kMostFileBytes));
     }
   }
   const auto bytes =

@@ -36,7 +36,7 @@ struct TokenizerFiles {
   TokenizerKind kind = TokenizerKind::kJson;
   std::string data;    // tokenizer.json, vocab.txt, the sentencepiece model, or vocab.json
   std::string merges;  // merges.txt, for kVocabAndMerges
-  // The files beside it; each may be empty.
+  // The files next to it; each may be empty.
   std::string config;              // tokenizer_config.json
   std::string added_tokens;        // added_tokens.json
   std::string special_tokens_map;  // special_tokens_map.json
@@ -63,7 +63,7 @@ struct EncodeOptions {
 struct TextTokens {
   std::vector<uint32_t> ids;
   std::vector<uint32_t> type_ids;                    // 1: of the second text
-  std::vector<bool> special;                         // stands in no text
+  std::vector<bool> special;                         // does not appear in texts
   std::vector<std::pair<int64_t, int64_t>> offsets;  // [begin, end) in the text; empty if unasked
   int64_t full_count = 0;  // tokens before truncation, as far as they had to be counted
   int64_t unattended = 0;  // tokens at the end that have 0 in the attention mask
@@ -79,8 +79,8 @@ using FirstTokens = std::unique_ptr<const reprise_first, FreeFirstTokens>;
 
 class Tokenizer {
  public:
-  // The memory that one text may take while it becomes tokens: some hundred times its bytes, at the
-  // most.
+  // Returns the memory that one text may take while it becomes tokens: some hundred times its
+  // bytes, at the most.
   static int64_t BytesFor(int64_t text_bytes);
 
   // Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers that is
@@ -91,39 +91,39 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Errors: INVALID_ARGUMENT for what is no UTF-8, or has more bytes or tokens than `options` let
-  // it have, or needs more memory than its size may; those of `go_on`; INTERNAL where the library
-  // fails.
+  // Errors: INVALID_ARGUMENT for a text that is not UTF-8, has more bytes or tokens than
+  // `options` allow, or needs more memory than its size may; errors of `go_on`; INTERNAL where
+  // the library fails.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const EncodeOptions& options) const;
-  // The first text of pairs, which is tokenized once for all of them. Errors: those of Encode.
+  // Returns the first text of pairs, which is tokenized once for all of them. Errors as of Encode.
   absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
                                           const EncodeOptions& options) const;
-  // The most of its tokens that a pair keeps.
+  // Returns the most of its tokens that a pair keeps.
   static int64_t KeptTokens(const FirstTokens& first);
-  // The tokens of the pair as Encode makes them of both texts with the same `options`, which ask
-  // for no offsets; `first` is of this tokenizer.
+  // Returns the tokens of the pair as Encode makes them of both texts with the same `options`,
+  // which ask for no offsets; `first` is of this tokenizer.
   absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,
                                         const EncodeOptions& options) const;
   // Ids that the vocabulary lacks are left out. `go_on` as in EncodeOptions.
   absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special,
                                      const std::function<absl::Status()>& go_on = nullptr) const;
 
-  // The token as the vocabulary writes it ("##ing"); empty where there is none.
+  // Returns the token as the vocabulary writes it ("##ing"); empty where there is none.
   std::string Token(uint32_t id) const;
   // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
   std::string Bytes(uint32_t id) const;
-  // Whether it is a special token, which stands in no text.
+  // Returns whether it is a special token, which does not appear in texts.
   bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;
   // kBySide as kLeft or kRight; others as they are.
   Truncation Resolve(Truncation truncation) const;
-  // The mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
+  // Returns the mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
   std::string ContinuingPrefix() const;
-  // The token of what no other has; empty where there is none.
+  // Returns the token for unknown text; empty where there is none.
   std::string UnknownToken() const;
-  // For what else the library does with it, in this folder alone.
+  // For other uses of the library, in this folder alone.
   const reprise_tokenizer* library() const { return tokenizer_; }
 
  private:

@@ -22,7 +22,7 @@ bool IsInsideLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0
 
 constexpr char kDone[] = "data: [DONE]\n\n";
 
-// An id that no other answer of the process has.
+// Returns an id that no other answer of the process has.
 std::string NewId(const char* prefix) {
   static std::atomic<uint64_t> count{0};
   const std::string of = absl::StrCat(std::time(nullptr), " ", ++count);
@@ -30,7 +30,7 @@ std::string NewId(const char* prefix) {
                       absl::Hex(Hash64(of + "+"), absl::kZeroPad16));
 }
 
-// JSON has no infinity: what is as unlikely.
+// JSON has no infinity: -inf is written as a number that is as unlikely.
 std::string LogprobText(float value) {
   return FormatText("%.9g", std::isfinite(value) ? static_cast<double>(value) : -9999.0);
 }
@@ -363,7 +363,7 @@ std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info
     }
     const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(token.id));
     AppendItem(Quoted(bytes), tokens);
-    // Nothing stands before the first token of a prompt that it could follow from.
+    // The first token of a prompt has no predecessor that it could follow from.
     AppendItem(is_first ? "null" : LogprobText(token.logprob), logprobs);
     AppendItem(absl::StrCat(choice.letters), offsets);
     choice.letters += LettersOf(bytes);

@@ -23,7 +23,7 @@ struct AskedCompletion {
   struct Prompt {
     std::vector<int64_t> ids;  // or:
     PromptMaker text;
-    std::string echo;  // what the answers begin with
+    std::string echo;  // the beginning of the answers
   };
 
   std::string model;
@@ -33,7 +33,7 @@ struct AskedCompletion {
   bool stream = false;
   bool include_usage = false;  // a stream ends with it
   bool echo = false;
-  bool scores_prompt = false;       // log-probabilities are told of the prompt's tokens as well
+  bool scores_prompt = false;       // log-probabilities of the prompt's tokens are answered as well
   const ToolForm* tools = nullptr;  // calls are read from the answers; null: they are not
   bool one_call = false;            // an answer has one at most: those after it are left out
 };
@@ -67,12 +67,12 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
   absl::Status StartPrompts();
   void OnTokens(size_t prompt, const TokenCallInfo& info, const GenerationEvent& event,
                 const TokenText& text);
-  // Counts the event, and does what Take does.
+  // Counts the event, and calls Take.
   std::string Count(size_t prompt, const TokenCallInfo& info, const GenerationEvent& event,
                     const TokenText& text) REQUIRES(mutex_);
   // Returns the pieces after the last event.
   std::string LastPieces() const REQUIRES(mutex_);
-  // Returns what a part of an answer's text says; of several calls the first, where one is wanted.
+  // Reads the calls in a part of an answer's text; of several calls the first, where one is wanted.
   ToolCallParts ReadCalls(ToolCallReader& reader, absl::string_view text, bool ended) const;
   // Adds the event to its choice, and returns its pieces of a stream.
   std::string Take(size_t prompt, Choice& choice, int64_t index, const TokenCallInfo& info,
@@ -80,7 +80,8 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
   std::string ChunkOf(Choice& choice, int64_t index, const std::string& content,
                       const std::vector<ToolCallPart>& calls, const std::string& logprobs)
       REQUIRES(mutex_);
-  // The members "logprobs" of the event's tokens, after those of the prompt where these are told.
+  // Returns the members "logprobs" of the event's tokens, after those for the prompt where these
+  // are told.
   std::string LogprobsOf(Choice& choice, const TokenCallInfo& info, const GenerationEvent& event,
                          const std::vector<SampledToken>& prompt) REQUIRES(mutex_);
   void Fail(const absl::Status& status) REQUIRES(mutex_);

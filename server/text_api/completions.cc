@@ -69,7 +69,7 @@ absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
   if (type != "json_schema") {
     return absl::InvalidArgumentError(
         absl::StrCat("\"response_format\" is of type \"", std::string(type),
-                     "\", it may be text, json_object or json_schema"));
+                     "\", it must be text, json_object or json_schema"));
   }
   if ((*member)["json_schema"]["schema"].get(schema) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"response_format\" has no json_schema.schema");
@@ -84,7 +84,7 @@ absl::Status ReadStructured(const Fields& fields, SamplingParameters& to) {
   if (!member) return absl::OkStatus();
   object members;
   if (member->get(members) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"structured_outputs\" is no object");
+    return absl::InvalidArgumentError("\"structured_outputs\" must be an object");
   }
   for (const auto& [key, value] : members) {
     const std::string name = absl::StrCat("guided_", std::string(key));
@@ -125,8 +125,8 @@ absl::Status ReadPrompts(const Fields& fields, AskedCompletion& asked) {
   constexpr size_t kMostPrompts = 1024;
   ASSIGN_OR_RETURN(const std::vector<TextItem> items, fields.WantItems("prompt"));
   if (items.empty() || items.size() > kMostPrompts) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"prompt\" has ", items.size(), " prompts, it may have 1 to ", kMostPrompts));
+    return absl::InvalidArgumentError(absl::StrCat("\"prompt\" has ", items.size(),
+                                                   " prompts, it must have 1 to ", kMostPrompts));
   }
   for (const TextItem& item : items) {
     AskedCompletion::Prompt& prompt = asked.prompts.emplace_back();
@@ -174,7 +174,7 @@ absl::StatusOr<AskedCompletion> ReadCompletions(const Fields& fields, const obje
   return asked;
 }
 
-// The client's wishes about its tools.
+// The client's options for its tools.
 struct ToolWishes {
   bool told = false;    // the template gets them
   bool forced = false;  // the answer is calls
@@ -186,7 +186,7 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
   array tools;
   if (const auto member = fields.Find("tools")) {
     if (member->get(tools) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"tools\" is no list");
+      return absl::InvalidArgumentError("\"tools\" must be a list");
     }
     wishes.told = tools.size() > 0;
   }
@@ -197,9 +197,9 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
     if (word == "none") wishes.told = false;
     wishes.forced = word == "required";
     if (word == "auto" || word == "none" || word == "required") return wishes;
-    return absl::InvalidArgumentError(absl::StrCat("\"tool_choice\" is \"", std::string(word),
-                                                   "\", it may be auto, none, required or a "
-                                                   "function"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"tool_choice\" is \"", std::string(word),
+                     "\", it must be auto, none, required or a function"));
   }
   if ((*choice)["function"]["name"].get(word) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"tool_choice\" names no function");
@@ -284,7 +284,7 @@ void ServeAsked(const TextApiContext& context, std::shared_ptr<HttpExchange> exc
                      ASSIGN_OR_RETURN(const Fields fields, Fields::Of(json));
                      object body;
                      if (json.get(body) != simdjson::SUCCESS) {
-                       return absl::InvalidArgumentError("the body is no JSON object");
+                       return absl::InvalidArgumentError("the request body must be a JSON object");
                      }
                      std::string named = model;
                      if (named.empty()) {

@@ -31,7 +31,7 @@ absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields,
   return std::optional<int64_t>(dimensions);
 }
 
-// The vector of text number `index`.
+// Returns the vector of text number `index`.
 absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, size_t index,
                                             const VectorOptions& options) {
   ASSIGN_OR_RETURN(std::vector<float> vector,
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, size_t ind
   return vector;
 }
 
-// The members that every face of vectors reads.
+// Returns the members that every face of vectors reads.
 absl::StatusOr<TextRequest> ReadRequest(const Fields& fields, const TextApiContext& context,
                                         const std::string& model, const char* texts) {
   TextRequest request{.task = TextTask::kEmbed};
@@ -108,7 +108,7 @@ absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {
     return absl::OutOfRangeError(
-        absl::StrCat("\"encoding_format\" is \"", format, "\", it may be float or base64"));
+        absl::StrCat("\"encoding_format\" is \"", format, "\", it must be float or base64"));
   }
   VectorOptions options;
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
@@ -155,7 +155,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   for (std::string& text : sentences) {
     asked.request.items.push_back({.text = ShareText(std::move(text))});
   }
-  // They may stand beside the texts or in "parameters".
+  // They may be next to the texts or in "parameters".
   Fields parameters = fields;
   if (const auto nested = fields.Find("parameters")) {
     ASSIGN_OR_RETURN(parameters, Fields::Of(*nested));
@@ -176,7 +176,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   return asked;
 }
 
-// How Cohere's clients want numbers.
+// The form of numbers for Cohere's clients.
 enum class EmbeddingType { kFloat, kBase64, kBinary, kUnsignedBinary };
 
 // THE table of `embedding_types`.
@@ -196,7 +196,7 @@ absl::StatusOr<std::pair<const char*, EmbeddingType>> EmbeddingTypeOf(absl::stri
         absl::StrCat("\"embedding_types\" has \"", name, "\", which is not supported"));
   }
   return absl::OutOfRangeError(absl::StrCat("\"embedding_types\" has \"", name,
-                                            "\", it may be float, base64, binary or ubinary"));
+                                            "\", it must be float, base64, binary or ubinary"));
 }
 
 using EmbeddingTypes = std::vector<std::pair<const char*, EmbeddingType>>;
@@ -241,7 +241,7 @@ void AppendEmbedding(absl::Span<const float> vector, EmbeddingType type, std::st
   }
 }
 
-// Returns the prompt of the model's folder for what the vectors are for; "" where it has none.
+// Returns the prompt of the model's folder for the purpose of the vectors; "" where it has none.
 std::string PromptOfInputType(const TextPackage& package, absl::string_view input_type) {
   constexpr std::pair<const char*, const char*> kPrompts[] = {{"search_query", "query"},
                                                               {"search_document", "document"},

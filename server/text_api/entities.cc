@@ -55,7 +55,7 @@ size_t CharsOf(absl::string_view text) {
   return chars;
 }
 
-// The characters [start, end) of `text`.
+// Returns the characters [start, end) of `text`.
 absl::string_view Slice(absl::string_view text, int64_t start, int64_t end) {
   size_t begin = text.size(), stop = text.size();
   int64_t chars = 0;
@@ -117,7 +117,7 @@ class Words {
   std::vector<bool> blanks_;  // a flag for each character of the text
 };
 
-// The tokens `parts` of one word as one.
+// Returns the tokens `parts` of one word as one.
 Labelled JoinWord(const TextModel& model, absl::Span<const Labelled> parts, Grouping grouping) {
   Labelled word = parts.front();
   if (grouping == Grouping::kMax) {
@@ -172,7 +172,7 @@ Entity Join(const TextModel& model, const TextAnswer& answer, absl::string_view 
   double sum = 0;
   for (const Labelled& each : run) {
     sum += each.score;
-    // Special tokens that stand between are none of the word.
+    // Special tokens in between are not part of the word.
     for (size_t token = each.first; token <= each.last; ++token) {
       if (answer.tokens.special[token]) continue;
       tokens.push_back(token);

@@ -25,13 +25,13 @@ struct Entity {
 enum class Grouping {
   kNone,     // each token is one
   kSimple,   // neighbours of one label are, as "B-" and "I-" say where labels have them
-  kFirst,    // the same of words, whose label is that of their first token
+  kFirst,    // the same of words, with the label of their first token
   kAverage,  // the best of their tokens' mean
-  kMax,      // that of their surest token
+  kMax,      // the same, with the label of their surest token
 };
 
-// Special tokens have none, and neither have those of the label "O". `text`: UTF-8, as it was sent,
-// for groupings of words; `index`: its number. Errors: those of CheckFinite.
+// Special tokens have none, and neither have tokens with the label "O". `text`: UTF-8, as it was
+// sent, for groupings of words; `index`: its number. Errors as of CheckFinite.
 absl::StatusOr<std::vector<Entity>> EntitiesOf(const TextModel& model, const TextAnswer& answer,
                                                size_t index, absl::string_view text,
                                                Grouping grouping);

@@ -30,7 +30,7 @@ const char* InferenceType(absl::StatusCode code) {
 // `why`: JSON.
 std::string OpenAiObject(const std::string& why, absl::StatusCode status) {
   const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status).http);
-  // The path is known: what is not found is the model.
+  // The path is known: the model is the thing that was not found.
   const char* code = status == absl::StatusCode::kNotFound ? "model_not_found" : error.code;
   return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
                       "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");
@@ -64,7 +64,7 @@ ErrorForm FormAt(const RequestPath& path, ErrorForm form) {
 
 HttpReply TextErrorReply(ErrorForm form, const absl::Status& status) {
   int http = ErrorRowOf(status.code()).http;
-  // Texts that cannot be used are 422 there; a choice that there is not is 400.
+  // Texts that cannot be used are 422 there; an unknown choice is 400.
   const bool is_openai = form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage;
   if (!is_openai && http == 400 && !absl::IsOutOfRange(status)) http = 422;
   return {.status = http,

@@ -9,11 +9,11 @@ namespace reprise {
 enum class ErrorForm {
   kOpenAi,     // {"error": {"message", "type", "param", "code"}}
   kInference,  // {"error": why, "error_type": "Validation"}, as text-embeddings-inference has it
-  // {"message": why, "detail": why, "error": why, "error_type"}: what clients of Cohere, of Jina
-  // and of text-embeddings-inference read, whose paths are one.
+  // {"message": why, "detail": why, "error": why, "error_type"}: read by clients of Cohere, of
+  // Jina and of text-embeddings-inference, whose paths are one.
   kInferenceAndMessage,
-  // {"message": why, "detail": why, "error": {...}}: what is below /v1 and read by clients of
-  // Cohere and Jina too.
+  // {"message": why, "detail": why, "error": {...}}: below /v1, where clients of Cohere and
+  // Jina read it too.
   kOpenAiAndMessage,
 };
 

@@ -16,7 +16,7 @@ using simdjson::dom::element;
 using simdjson::dom::object;
 
 absl::Status Wrong(absl::string_view name, absl::string_view wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no ", wanted));
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a ", wanted));
 }
 
 absl::Status Missing(absl::string_view name) {
@@ -31,14 +31,14 @@ std::optional<std::string> TextOf(const element& json) {
   return std::nullopt;
 }
 
-// The ids of a list of whole numbers.
+// Returns the ids of a list of whole numbers.
 absl::StatusOr<std::vector<uint32_t>> IdsOf(const array& list, absl::string_view name) {
   std::vector<uint32_t> ids;
   for (const element& each : list) {
     int64_t id = 0;
     if (each.get(id) != SUCCESS || id < 0 || id > std::numeric_limits<int32_t>::max()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("\"", name, "\" holds a list of ids with an element that is no id"));
+          absl::StrCat("\"", name, "\" holds a list of ids with an element that is not an id"));
     }
     ids.push_back(static_cast<uint32_t>(id));
   }
@@ -52,7 +52,8 @@ absl::StatusOr<std::vector<uint32_t>> IdsOf(const array& list, absl::string_view
 
 absl::StatusOr<Fields> Fields::Of(const element& json) {
   object of;
-  if (json.get(of) != SUCCESS) return absl::InvalidArgumentError("the body is no JSON object");
+  if (json.get(of) != SUCCESS)
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   return Fields(of);
 }
 
@@ -66,7 +67,7 @@ absl::StatusOr<std::string> Fields::Text(const char* name, absl::string_view fal
   const auto member = Find(name);
   if (!member) return std::string(fallback);
   std::string_view text;
-  if (member->get(text) != SUCCESS) return Wrong(name, "text");
+  if (member->get(text) != SUCCESS) return Wrong(name, "string");
   return std::string(text);
 }
 
@@ -113,7 +114,7 @@ absl::StatusOr<std::vector<std::string>> Fields::WantTexts(const char* name, boo
     auto text = TextOf(each);
     if (!text) {
       return absl::InvalidArgumentError(
-          absl::StrCat("\"", name, "\": element ", texts.size(), " is no text"));
+          absl::StrCat("\"", name, "\": element ", texts.size(), " must be a string"));
     }
     texts.push_back(*std::move(text));
   }
@@ -140,7 +141,7 @@ absl::StatusOr<std::vector<TextItem>> Fields::WantItems(const char* name, bool* 
       array ids;
       if (each.get(ids) != SUCCESS) {
         return absl::InvalidArgumentError(
-            absl::StrCat("\"", name, "\": element ", items.size(), " is no list of ids"));
+            absl::StrCat("\"", name, "\": element ", items.size(), " must be a list of ids"));
       }
       TextItem& item = items.emplace_back();
       ASSIGN_OR_RETURN(item.ids, IdsOf(ids, name));
@@ -157,7 +158,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
   const std::string lower = absl::AsciiStrToLower(direction);
   if (lower != "right" && lower != "left") {
     return absl::OutOfRangeError(
-        absl::StrCat("\"truncation_direction\" is \"", direction, "\", it may be Right or Left"));
+        absl::StrCat("\"truncation_direction\" is \"", direction, "\", it must be Right or Left"));
   }
   bool truncate = false;
   if (const auto member = Find("truncate"); member && member->is<std::string_view>()) {
@@ -168,14 +169,14 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
     if (end == "start") return Truncation::kLeft;
     if (end == "end") return Truncation::kRight;
     return absl::OutOfRangeError(
-        absl::StrCat("\"truncate\" is \"", side, "\", it may be NONE, START or END"));
+        absl::StrCat("\"truncate\" is \"", side, "\", it must be NONE, START or END"));
   }
   ASSIGN_OR_RETURN(truncate, Bool("truncate", false));
   ASSIGN_OR_RETURN(const int64_t tokens, Int("truncate_prompt_tokens", 0));
   if (tokens > 0) {
     return absl::UnimplementedError(
         absl::StrCat("\"truncate_prompt_tokens\" is ", tokens,
-                     "; -1, which cuts to what the model takes, is supported"));
+                     "; -1, which cuts to the model's length, is supported"));
   }
   if (!truncate && tokens == 0) return Truncation::kNone;
   if (!Has("truncation_direction")) return Truncation::kBySide;

@@ -18,7 +18,7 @@ class Fields {
   // Errors: INVALID_ARGUMENT where `json` is no object.
   static absl::StatusOr<Fields> Of(const simdjson::dom::element& json);
 
-  // The member, unless it is absent or null.
+  // Returns the member, unless it is absent or null.
   std::optional<simdjson::dom::element> Find(const char* name) const;
   bool Has(const char* name) const { return Find(name).has_value(); }
   // Returns all of them.
@@ -39,7 +39,7 @@ class Fields {
   absl::StatusOr<std::vector<TextItem>> WantItems(const char* name, bool* alone = nullptr) const;
 
   // `truncate` and `truncation_direction`, and `truncate_prompt_tokens` as others name it. Where no
-  // direction is asked for, that of the model's folder counts.
+  // direction is asked for, the model's folder decides.
   absl::StatusOr<Truncation> TruncationAsked() const;
 
  private:

@@ -9,11 +9,12 @@
 
 namespace reprise {
 
-// `text` in quotes, escaped; what is no UTF-8 becomes U+FFFD.
+// Appends `text` in quotes, escaped; invalid UTF-8 becomes U+FFFD.
 void AppendQuoted(absl::string_view text, std::string& json);
 std::string Quoted(absl::string_view text);
 
-// The shortest text that reads back as the same float32; null for what JSON has not.
+// Appends the shortest text that reads back as the same float32; null for numbers that JSON has
+// not.
 void AppendNumber(float value, std::string& json);
 // "[0.5,1]"
 void AppendNumbers(absl::Span<const float> values, std::string& json);

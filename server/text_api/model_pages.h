@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-// Every model that is ready.
+// Returns every model that is ready.
 HttpReply ModelsPage(const TextApiContext& context);
 HttpReply ModelPage(const TextApiContext& context, const std::string& model);
 // `model`: empty stands for the only one that takes texts.

@@ -3,7 +3,7 @@
 namespace reprise {
 namespace {
 
-// THE schemas. "Texts" is what most requests hold.
+// THE schemas. Most requests hold "Texts".
 constexpr char kSchemas[] = R"({
 "Texts": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}},
   {"type": "array", "items": {"type": "integer"}},

@@ -12,7 +12,7 @@ struct RouteInfo {
   const char* path;
   const char* summary;
   const char* request;
-  const char* response;  // or the type of what is no JSON: "text/plain"
+  const char* response;  // or the media type of another one: "text/plain"
   const char* request_type = "application/json";
 };
 

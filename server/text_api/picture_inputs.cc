@@ -124,7 +124,7 @@ absl::StatusOr<std::optional<PictureInputs>> ReadPictures(const Fields& fields,
   }
   if (parts.pictures.size() > kMostPictures) {
     return absl::InvalidArgumentError(absl::StrCat("the request has ", parts.pictures.size(),
-                                                   " pictures, it may have ", kMostPictures));
+                                                   " pictures, the limit is ", kMostPictures));
   }
   PictureInputs inputs = {.model = model};
   RETURN_IF_ERROR(ChoosePictureModel(*context.texts.repository, PictureTask::kEmbed, inputs.model));

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// The members in front of "data" that both answers have.
+// Returns the members in front of "data" that both answers have.
 std::string BeginPooledList(const char* kind, const TextResult& result) {
   return absl::StrCat("{\"id\":\"", kind, "-", std::time(nullptr),
                       "\",\"object\":\"list\",\"created\":", std::time(nullptr),
@@ -50,7 +50,7 @@ absl::Status CheckPoolingTask(const Fields& fields, const TextModel& text) {
   }
   return absl::OutOfRangeError(
       absl::StrCat("\"task\" is \"", task,
-                   "\", it may be embed, classify, score, token_embed or token_classify"));
+                   "\", it must be embed, classify, score, token_embed or token_classify"));
 }
 
 absl::StatusOr<std::string> WriteClasses(const TextResult& result) {
@@ -100,7 +100,7 @@ absl::StatusOr<AskedTexts> ReadPooling(const Fields& fields, const TextApiContex
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {
     return absl::OutOfRangeError(
-        absl::StrCat("\"encoding_format\" is \"", format, "\", it may be float or base64"));
+        absl::StrCat("\"encoding_format\" is \"", format, "\", it must be float or base64"));
   }
   asked.is_dense = true;
   asked.write = [base64 =

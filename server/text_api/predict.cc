@@ -26,7 +26,7 @@ absl::StatusOr<TextItem> ItemOf(const element& json) {
   std::string_view pair;
   if (json.get(list) != SUCCESS || list.size() < 1 || list.size() > 2 ||
       list.at(0).get(text) != SUCCESS || (list.size() == 2 && list.at(1).get(pair) != SUCCESS)) {
-    return absl::InvalidArgumentError("\"inputs\" holds what is no text and no pair of texts");
+    return absl::InvalidArgumentError("\"inputs\" must hold texts or pairs of texts");
   }
   TextItem item{.text = ShareText(std::string(text))};
   if (list.size() == 2) item.pair = ShareText(std::string(pair));
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
     return items;
   }
   if (!is_list || list.size() == 0) {
-    return absl::InvalidArgumentError("\"inputs\" is no text and no list of texts");
+    return absl::InvalidArgumentError("\"inputs\" must be a text or a list of texts");
   }
   RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
   for (const element& each : list) {
@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   return items;
 }
 
-// The labels of text number `index`.
+// Returns the labels of text number `index`.
 absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer& answer,
                                         size_t index, bool raw) {
   const std::vector<float> scores = raw ? answer.values : LabelShares(model, answer.values);
@@ -80,7 +80,7 @@ absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer
   return json + "]";
 }
 
-// The entities of `text`, which has number `index`.
+// Returns the entities of `text`, which has number `index`.
 absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer& answer,
                                        size_t index, absl::string_view text, Grouping grouping) {
   ASSIGN_OR_RETURN(const std::vector<Entity> entities,
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer&
   return json + "]";
 }
 
-// A model that labels texts or tokens, whichever of the two there is.
+// Returns a model that labels texts or tokens, whichever of the two there is.
 absl::StatusOr<std::string> ChooseLabeller(const TextApiContext& context,
                                            const std::string& named) {
   absl::StatusOr<std::string> model;
@@ -121,7 +121,7 @@ absl::StatusOr<Grouping> GroupingOf(const Fields& fields) {
     if (strategy == name) return grouping;
   }
   return absl::OutOfRangeError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
-                                            "\", it may be none, simple, first, average or max"));
+                                            "\", it must be none, simple, first, average or max"));
 }
 
 absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext& context,
@@ -138,7 +138,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   if (!inputs) return absl::InvalidArgumentError("\"inputs\" is missing");
   bool alone = false;
   ASSIGN_OR_RETURN(asked.request.items, ItemsOf(*inputs, tags, alone));
-  // Clients of the hub send what else they want as "parameters".
+  // Clients of the hub send other options as "parameters".
   Fields options = fields;
   if (const auto nested = fields.Find("parameters")) {
     ASSIGN_OR_RETURN(options, Fields::Of(*nested));

@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// The scores of labels as they are answered: one goes through what the folder says, several exclude
-// each other or do not.
+// Returns the scores of labels as they are answered: one goes through the folder's activation,
+// several exclude each other or do not.
 std::vector<float> LabelShares(const TextModel& model, const std::vector<float>& scores);
 
 TextFace Predictions();

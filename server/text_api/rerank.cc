@@ -38,8 +38,8 @@ SharedTexts ShareAll(std::vector<std::string> texts) {
   return shared;
 }
 
-// Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone. One
-// first text is that of all pairs, which share it.
+// Returns the texts of the pairs, for the kind of the model: pairs as they are, or each text
+// alone. A single first text is shared by all pairs.
 absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const std::string& model,
                                          const SharedTexts& first, const SharedTexts& second) {
   TextRequest request;
@@ -86,7 +86,7 @@ float Score(const TextResult& result, const TextAnswer& first, const TextAnswer&
   return MaxSim(first.values, second.values, width, package.late && package.late->mean);
 }
 
-// A score for each of the second texts; `raw`: as the model's output has it.
+// Returns a score for each of the second texts; `raw`: as the model's output has it.
 std::vector<float> PairScores(const TextResult& result, size_t first, bool raw) {
   std::vector<float> scores;
   const TextPackage& package = result.text->package();
@@ -173,9 +173,9 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(std::vector<std::string> seconds, fields.WantTexts("text_2"));
   const SharedTexts first = ShareAll(std::move(firsts)), second = ShareAll(std::move(seconds));
   if (second.empty() || (first.size() != 1 && first.size() != second.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("\"text_1\" has ", first.size(),
-                                                   " texts, \"text_2\" has ", second.size(),
-                                                   "; the first has one, or as many"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"text_1\" has ", first.size(), " texts, \"text_2\" has ", second.size(),
+                     "; the first must have one, or the same number"));
   }
   AskedTexts asked;
   ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, first, second));

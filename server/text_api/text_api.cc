@@ -43,8 +43,8 @@ void OneInfo(const TextApiContext& context, Exchange exchange, const std::string
   exchange->Answer([&context, model] { return InfoPage(context, model); });
 }
 
-// Clients of the hub send texts to the address of a model itself; what it does with them is its own
-// matter.
+// Clients of the hub send texts to the address of a model itself; the model's kind decides the
+// task.
 void Whatever(const TextApiContext& context, Exchange exchange, const std::string& model) {
   const auto chosen = ChooseModel(context, model, TextTask::kNone);
   const auto text = chosen.ok() ? FindTextModel(context, *chosen)
@@ -148,8 +148,7 @@ constexpr Route kRoutes[] = {
      Texts<Classifications>,
      true},
     {{"POST", "/pooling",
-      "What the model says of texts: vectors, scores, a row a token, as vLLM "
-      "has it",
+      "The model's results for texts: vectors, scores, a row a token, as vLLM has it",
       "PoolingRequest", "PoolingResponse"},
      Texts<Poolings>,
      true},
@@ -162,8 +161,8 @@ constexpr Route kRoutes[] = {
     {{"POST", "/decode", "The text of tokens", "DetokenizeRequest", "DetokenizeResponse"},
      ServeDetokenize,
      true},
-    {{"GET", "/info", "What the model does with texts", "", "Info"}, OneInfo, true},
-    {{"POST", "/", "What the model does with texts: vectors, similarities or labels", "HubRequest",
+    {{"GET", "/info", "The model's tasks with texts", "", "Info"}, OneInfo, true},
+    {{"POST", "/", "The model's own task with texts: vectors, similarities or labels", "HubRequest",
       "HubResponse"},
      Whatever,
      true},

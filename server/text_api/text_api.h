@@ -14,7 +14,7 @@ namespace reprise {
 // All in the context outlives the router.
 void AddTextApi(const TextApiContext& context, Router& router);
 
-// Returns what /openapi.json says of each of them.
+// Returns the description of each of them for /openapi.json.
 std::vector<RouteInfo> TextRoutes();
 
 }  // namespace reprise

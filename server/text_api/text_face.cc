@@ -32,7 +32,7 @@ HttpReply ReplyOf(ErrorForm errors, const AskedTexts& asked, const TextResult& r
       .content_type = "application/json", .body = *std::move(body), .compress = !asked.is_dense};
 }
 
-// Calls `exchange` with what `reply` makes of the result, or with 503 where there is no memory for
+// Calls `exchange` with `reply` of the result, or with 503 where there is no memory for
 // it.
 template <typename Result, typename Reply>
 std::function<void(Result)> AnswerWith(std::shared_ptr<HttpExchange> exchange, Reply reply) {

@@ -49,7 +49,7 @@ struct AskedTexts {
 
 struct TextFace {
   ErrorForm errors = ErrorForm::kInference;
-  // `model`: that of the path, or of the JSON; empty: neither names one.
+  // `model`: from the path, or from the JSON; empty: neither names one.
   std::function<absl::StatusOr<AskedTexts>(const Fields& fields, const TextApiContext& context,
                                            const std::string& model)>
       read;
@@ -60,8 +60,8 @@ struct TextFace {
 void ServeTexts(const TextApiContext& context, const TextFace& face,
                 std::shared_ptr<HttpExchange> exchange, const std::string& model);
 
-// The model that is named, else the only one that is ready and offers `task`. Errors:
-// FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
+// Returns the model that is named, else the only one that is ready and offers `task`.
+// Errors: FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
                                         TextTask task);
 
@@ -69,8 +69,8 @@ absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std
 absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
                                             const std::string& named);
 
-// The text side of the ready model `name`. Errors: those of Repository::Find, and why it takes no
-// texts.
+// Returns the text side of the ready model `name`. Errors as of Repository::Find, and why it
+// takes no texts.
 absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,
                                                                const std::string& name);
 

@@ -38,9 +38,9 @@ struct TokenWork {
 
   std::vector<std::string> texts;  // these, or ids
   std::vector<TextItem> ids;
-  std::optional<Conversation> chat;  // the text is what the model's template makes of it
+  std::optional<Conversation> chat;  // the text is rendered by the model's template
   bool special = true;               // add special tokens, or leave them out
-  // The JSON of element i with what stands in front of it, and what stands after the last.
+  // The JSON of element i with the text in front of it, and the text after the last.
   std::function<absl::StatusOr<std::string>(const TokenWork&, size_t)> element;
   std::string end;
   size_t next = 0;
@@ -53,7 +53,7 @@ struct TokenWork {
   }
   size_t count() const { return texts.size() + ids.size(); }
   absl::Status GoOn() const {
-    return gone ? absl::CancelledError("the client has gone") : threads->GoOn();
+    return gone ? absl::CancelledError("the client has disconnected") : threads->GoOn();
   }
 };
 
@@ -89,10 +89,10 @@ absl::Status Hold(TokenWork& work) {
   const int64_t most = work.held->max_bytes();
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the answer may take ", bytes, " bytes, those of all requests may take ", most));
+        "the answer may take ", bytes, " bytes, those for all requests may take ", most));
   }
   return absl::ResourceExhaustedError(absl::StrCat("the answer may take ", bytes,
-                                                   " bytes, those of other requests take ",
+                                                   " bytes, those for other requests take ",
                                                    work.held->used(), " of ", most));
 }
 
@@ -129,7 +129,7 @@ absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
   if (is_chat) {
     if (fields.Has("prompt")) {
       return absl::InvalidArgumentError(
-          "\"prompt\" and \"messages\" are two texts, and one is wanted");
+          "\"prompt\" and \"messages\" are both given, and only one is allowed");
     }
     ASSIGN_OR_RETURN(work.chat, ReadConversation(fields.all(), /*with_tools=*/true));
     RETURN_IF_ERROR(work.text->Chat(work.chat->has_tools).status());
@@ -174,11 +174,11 @@ absl::Status ReadDetokenize(const Fields& fields, TokenWork& work) {
   ASSIGN_OR_RETURN(work.ids, fields.WantItems(name));
   for (const TextItem& item : work.ids) {
     if (item.ids.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list of ids"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a list of ids"));
     }
   }
   if (!plain && work.ids.size() != 1) {
-    return absl::InvalidArgumentError("\"tokens\" is no list of ids");
+    return absl::InvalidArgumentError("\"tokens\" must be a list of ids");
   }
   ASSIGN_OR_RETURN(work.special, fields.Bool("skip_special_tokens", plain));
   work.element = [plain](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {

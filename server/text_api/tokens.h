@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Answers `exchange` once, from a thread of texts. `model`: that of the path; empty: none.
+// Answers `exchange` once, from a thread of texts. `model`: from the path; empty: none.
 void ServeTokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                    const std::string& model);
 void ServeDetokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,

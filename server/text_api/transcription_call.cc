@@ -105,7 +105,8 @@ void TranscriptionCall::Refuse(const absl::Status& status) {
 }
 
 absl::Status TranscriptionCall::GoOn() const {
-  return is_left_ ? absl::CancelledError("the client has gone") : context_.texts.threads->GoOn();
+  return is_left_ ? absl::CancelledError("the client has disconnected")
+                  : context_.texts.threads->GoOn();
 }
 
 absl::Status TranscriptionCall::Open() {

@@ -41,8 +41,8 @@ struct AskedTranscript {
   SamplingOptions sampling;
 };
 
-// Returns what the model's folder says about sound. Errors: FAILED_PRECONDITION where it says
-// nothing, or is damaged.
+// Returns the facts about sound in the model's folder. Errors: FAILED_PRECONDITION where
+// there are none, or they are damaged.
 absl::StatusOr<const SpeechFacts*> SpeechOf(const TextModel& model);
 
 class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall> {
@@ -70,7 +70,7 @@ class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall>
   absl::Status GoOn() const;
 
   void Finish();
-  // Ends the call with an error: of the model's steps, which have told of it; of anything else.
+  // Ends the call with an error: of the model's steps, which have reported it; of anything else.
   void Fail(const absl::Status& status);
   void Refuse(const absl::Status& status);
   void Leave();

@@ -61,7 +61,7 @@ absl::StatusOr<TranscriptForm> FormOf(const std::string& name) {
   const auto found = absl::c_find_if(kForms, [&](const Form& form) { return form.name == name; });
   if (found != std::end(kForms)) return found->form;
   return absl::InvalidArgumentError(
-      absl::StrCat("\"response_format\" is \"", ShownText(name), "\", it may be ",
+      absl::StrCat("\"response_format\" is \"", ShownText(name), "\", it must be ",
                    absl::StrJoin(kForms, ", ", [](std::string* text, const Form& form) {
                      absl::StrAppend(text, form.name);
                    })));
@@ -113,7 +113,7 @@ absl::Status ReadForTask(const SpeechFacts& facts, bool translates) {
   return absl::InvalidArgumentError("the model has no token for the task of translation");
 }
 
-// The only model that is ready and takes sound, where the client names none.
+// Returns the only model that is ready and takes sound, where the client names none.
 absl::StatusOr<std::string> ChooseSpeech(const TextApiContext& context, const std::string& named) {
   if (!named.empty()) return named;
   std::vector<std::string> names;
@@ -161,7 +161,7 @@ absl::Status ReadTranscript(const TextApiContext& context, const HttpExchange& e
   if (fields.Find("seed") != nullptr) asked.sampling.seed = seed;
   const bool is_plain = asked.form == TranscriptForm::kJson || asked.form == TranscriptForm::kText;
   if (!asked.stream || is_plain) return absl::OkStatus();
-  return absl::InvalidArgumentError("\"stream\" goes with \"response_format\" json or text");
+  return absl::InvalidArgumentError("\"stream\" needs the \"response_format\" json or text");
 }
 
 void ServeSound(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,

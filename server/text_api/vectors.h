@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// The first `dimensions` elements of `vector`, all where that is absent; of length 1 where
+// Returns the first `dimensions` elements of `vector`, all where that is absent; of length 1 where
 // `normalize`, or where it was cut and `was_normal`. INVALID_ARGUMENT where the vector has fewer.
 absl::StatusOr<std::vector<float>> CutVector(absl::Span<const float> vector,
                                              std::optional<int64_t> dimensions, bool normalize,

@@ -3,11 +3,11 @@
 //   trace->Add({.name = "queue", .start_ns = enqueued, .end_ns = taken});
 //   trace->End({});   // the answer has left
 //
-// Times are those of the server's steady clock. What is added after the end is exported by itself:
-// a replay may end after the client was told of its deadline.
+// Times are of the server's steady clock. Spans added after the end are exported by themselves: a
+// replay may end after the client was told of its deadline.
 //
 // Threads: all methods from any.
-// Memory:  may throw for want of it, but for End.
+// Memory:  may throw for want of it, except for End.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct TraceSpan {
 // The spans of one trace, ready to be sent.
 struct EndedTrace {
   TraceContext context;        // its span is the caller's, 0 without one
-  int64_t unix_offset_ns = 0;  // what turns the times of spans into those since 1970
+  int64_t unix_offset_ns = 0;  // added to the times of spans, gives times since 1970
   std::vector<TraceSpan> spans;
 };
 
@@ -70,7 +70,7 @@ class RequestTrace {
   // Ends the request and hands its spans on; the first call counts. `error`: "" where all is well.
   void End(absl::string_view error) noexcept EXCLUDES(mutex_);
 
-  // Returns the headers of an answer: whoever asked finds the request's span by them.
+  // Returns the headers of an answer: the client finds the request's span by them.
   std::string parent_text() const { return TraceParentText(context_, id_); }
   const std::string& state() const { return context_.state; }
   std::string id_text() const { return TraceIdText(context_.trace); }

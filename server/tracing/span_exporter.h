@@ -47,7 +47,7 @@ class SpanExporter final : public TraceSink {
   ~SpanExporter() override;
 
   void Take(EndedTrace trace) noexcept override EXCLUDES(mutex_);
-  // Sends the rest, within `time`; what comes later is dropped.
+  // Sends the rest, within `time`; later spans are dropped.
   void Finish(std::chrono::nanoseconds time) EXCLUDES(mutex_);
 
  private:

@@ -35,7 +35,7 @@ std::string Digits(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::
 std::optional<TraceContext> ReadTraceContext(absl::string_view parent, absl::string_view state) {
   if (parent.size() < kParentLength) return std::nullopt;
   const absl::string_view version = parent.substr(0, 2);
-  // A later version may have more behind a dash; its first fields are these.
+  // A later version may have more after a dash; its first fields are these.
   const bool fits = version == "00"
                         ? parent.size() == kParentLength
                         : parent.size() == kParentLength || parent[kParentLength] == '-';

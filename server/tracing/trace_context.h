@@ -25,7 +25,7 @@ struct TraceContext {
 // begins a trace of its own; a `state` that is too long to be passed on is left out.
 std::optional<TraceContext> ReadTraceContext(absl::string_view parent, absl::string_view state);
 
-// Returns "00-TRACE-SPAN-01" with `span` as the parent of what follows.
+// Returns "00-TRACE-SPAN-01" with `span` as the parent of later spans.
 std::string TraceParentText(const TraceContext& context, uint64_t span);
 
 // Returns 32 digits, as exporters and logs write it.

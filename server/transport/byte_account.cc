@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// The memory of a connection beside what it holds, roughly, and how much is worth giving back.
+// The memory of a connection besides its bytes, roughly, and how much is worth giving back.
 constexpr int64_t kConnectionBytes = 32 << 10;
 constexpr int64_t kMuchBytes = 8 << 20;
 

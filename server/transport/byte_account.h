@@ -1,8 +1,8 @@
 // ByteAccount: the bytes that requests and answers in flight hold, whatever protocol they came by:
 // of the daemon, and of each connection within it.
 //
-// The account grows as bytes come, not as clients announce them. Whoever would pass a limit is
-// refused at once, with the numbers; nobody waits for others to let go.
+// The account grows as bytes come, not as clients announce them. A request that would pass a
+// limit is refused at once, with the numbers; none waits for others to let go.
 //
 //   ByteAccount account({.max_bytes = 8 << 30, .max_connection_bytes = 4 << 30});
 //   auto connection = account.Open();
@@ -58,15 +58,15 @@ class ByteAccount {
  public:
   explicit ByteAccount(const ByteLimits& limits) : limits_(limits) {}
 
-  // The account of a new connection; may outlive this object.
+  // Returns the account of a new connection; may outlive this object.
   std::shared_ptr<ConnectionBytes> Open() const {
     return std::make_shared<ConnectionBytes>(limits_, all_);
   }
   int64_t used() const { return all_->used; }
   // Connections that are open.
   int64_t connections() const { return all_->connections; }
-  // How often what clients held has fallen to a half or less of what was much: each time, the heap
-  // has memory for the system.
+  // Returns how often the bytes of clients have fallen to a half or less of a large amount: each
+  // time, the heap has memory for the system.
   int64_t CountFalls() const;
   const ByteLimits& limits() const { return limits_; }
 

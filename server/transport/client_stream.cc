@@ -35,7 +35,7 @@ std::shared_ptr<Peer> PeerOf(const boost::asio::ip::tcp::socket& socket) {
   return peer;
 }
 
-// The subject of the certificate that the client has shown; "" where it has shown none.
+// Returns the subject of the certificate that the client has shown; "" where it has shown none.
 std::string SubjectOf(const SSL* session) {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(session),
                                                                 X509_free);
@@ -132,7 +132,7 @@ void ClientStream::Shake(const std::shared_ptr<Core>& core, std::function<void(b
 
 void ClientStream::ExpireAt(Clock::time_point time) {
   core_->deadline = time;
-  // An alarm that comes earlier looks for itself what the deadline is by then.
+  // An alarm that comes earlier reads the current deadline itself.
   if (time < core_->alarm) SetAlarm(core_);
 }
 

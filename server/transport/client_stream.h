@@ -1,11 +1,11 @@
 // ClientStream: the connection of one client: its bytes both ways, plain or by TLS, a deadline for
-// each step, who the client is, and whether it is still there.
+// each step, the client's identity, and whether it is still there.
 //
 // It is an AsyncStream of Boost.Asio, so that a protocol reads and writes it with Boost's own
-// operations and does not know what carries the bytes. A protocol that does its own buffering takes
-// ReadNow, WriteNow and AsyncWait: a connection that waits holds no buffer then.
+// operations and does not know the transport of the bytes. A protocol that does its own buffering
+// takes ReadNow, WriteNow and AsyncWait: a connection that waits holds no buffer then.
 //
-// Threads: all methods run on the stream's strand, but for Abort, which any thread may call.
+// Threads: all methods run on the stream's strand, except for Abort, which any thread may call.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@
 
 namespace reprise {
 
-// Who wants to know that a client is gone.
+// Is told that a client has disconnected.
 class ClientWatcher {
  public:
   virtual ~ClientWatcher() = default;
@@ -43,7 +43,7 @@ class ClientStream {
   ClientStream(ClientStream&&) = default;
   ClientStream& operator=(ClientStream&&) = default;
 
-  // Who the client is; complete once a handshake is over.
+  // The client's identity; complete once a handshake is over.
   const std::shared_ptr<const Peer>& peer() const { return core_->peer; }
   // The connection is one of the few above the port's limit: see ConnectionPlace.
   bool is_spare() const { return core_->place.is_spare(); }
@@ -57,7 +57,8 @@ class ClientStream {
     State state = State::kMoved;
     size_t bytes = 0;
   };
-  // Moves what can be moved at once. kEnded: the client has closed, or the connection is broken.
+  // Moves as many bytes as possible at once. kEnded: the client has closed, or the connection is
+  // broken.
   Moved ReadNow(void* to, size_t size) { return core_->Read(to, size); }
   Moved WriteNow(const void* from, size_t size) { return core_->Write(from, size); }
   // Calls `handler(Error)` when the attempt that returned `state` may be made again.
@@ -102,7 +103,7 @@ class ClientStream {
   // The client has closed its side, even where bytes that it sent before are not read yet.
   bool HasLeft() const;
 
-  // Ends our side: the client reads to the end of what was written.
+  // Ends our side: the client reads to the end of the written bytes.
   void CloseSending();
   // Ends the connection both ways; the step under way fails.
   void Abort() { core_->Abort(); }
@@ -116,7 +117,7 @@ class ClientStream {
         : place(std::move(at)), socket(std::move(of)), timer(socket.get_executor()) {}
     Moved Read(void* to, size_t size);
     Moved Write(const void* from, size_t size);
-    // The state that the last call of OpenSSL, which returned `result`, has left.
+    // Returns the state that the last call of OpenSSL, which returned `result`, has left.
     Moved StateOf(int result);
     void Abort();
 
@@ -134,7 +135,7 @@ class ClientStream {
   static Socket::wait_type WaitOf(State state) {
     return state == State::kWaitsToWrite ? Socket::wait_write : Socket::wait_read;
   }
-  // The first part of a sequence of buffers that is not empty.
+  // Returns the first part of a sequence of buffers that is not empty.
   template <typename Buffer, typename Buffers>
   static Buffer FirstOf(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);

@@ -2,7 +2,7 @@
 // goes.
 //
 // A port has some spare places beyond its limit, so that probes of health and metrics are answered
-// while clients hold all the others: who sits on one is answered nothing else, and has little time.
+// while clients hold all the others: a client on one is answered nothing else, and has little time.
 #pragma once
 
 #include <atomic>

@@ -15,7 +15,7 @@ namespace {
 constexpr int kGzipHeader = 16 + MAX_WBITS;
 constexpr int kMemoryLevel = 8;  // zlib's default
 
-// The weight after the name of a coding; 1 where none is given.
+// Returns the weight after the name of a coding; 1 where none is given.
 double WeightOf(absl::string_view parameters) {
   for (absl::string_view parameter : absl::StrSplit(parameters, ';')) {
     parameter = absl::StripAsciiWhitespace(parameter);

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kFirstBytes = 64 << 10;
-// zlib finds out by itself whether its own header or that of gzip is there.
+// zlib finds out by itself whether its own header or gzip's is there.
 constexpr int kEitherHeader = 32 + MAX_WBITS;
 
 }  // namespace
@@ -79,7 +79,7 @@ absl::StatusOr<bool> Inflater::Step(int64_t bytes) {
     }
     if ((result != Z_OK && result != Z_BUF_ERROR) || stuck) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the body is no ", encoding_, ": damaged or cut at byte ", read_));
+          absl::StrCat("the body is not valid ", encoding_, ": damaged or cut at byte ", read_));
     }
   }
   return false;

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Undoes gzip or deflate a part at a time: a few bytes may become very many, and whoever waits for
+// Undoes gzip or deflate a part at a time: a few bytes may become very many, and other work of
 // the same thread waits for a part alone. Several members of gzip, one after the other, are one
 // text.
 //
@@ -30,7 +30,7 @@ class Inflater {
   absl::StatusOr<bool> Step(int64_t bytes);
   // Bytes that the body and the text occupy.
   int64_t bytes_taken() const;
-  // The text, once it is whole.
+  // Returns the text, once it is whole.
   std::string Take();
 
  private:

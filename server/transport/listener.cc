@@ -13,8 +13,8 @@ using Error = boost::system::error_code;
 
 namespace {
 
-// How long nobody is accepted after an attempt failed, for want of files mostly, or where there are
-// too many.
+// How long no connection is accepted after an attempt failed, for want of files mostly, or where
+// there are too many.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
 }  // namespace
@@ -55,7 +55,7 @@ void Listener::Accept() {
 }
 
 void Listener::TakeOver(tcp::socket socket) {
-  Error ignored;  // a client that is gone by now
+  Error ignored;  // a client that has disconnected by now
   socket.set_option(tcp::no_delay(true), ignored);
   const bool is_spare = *connections_ >= limits_.max_connections;
   ClientStream stream(std::move(socket), ConnectionPlace(connections_, is_spare));

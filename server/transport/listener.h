@@ -34,7 +34,7 @@ class Listener {
     int spare_connections = 0;  // above them
   };
   // More than the limits are not accepted until one of them ends. `io` outlives the listener, which
-  // outlives what runs on `io`. `tls`: null for a port of plain connections.
+  // outlives handlers that run on `io`. `tls`: null for a port of plain connections.
   Listener(boost::asio::io_context& io, const Limits& limits, std::shared_ptr<TlsContext> tls,
            Accepted accepted)
       : io_(io),
@@ -48,12 +48,12 @@ class Listener {
   // cannot be.
   absl::Status Listen(const std::string& address, int port, const std::string& protocol);
 
-  // The port that is bound, also when 0 was asked for.
+  // Returns the port that is bound, also when 0 was asked for.
   int port() const { return port_; }
   // Connections that are open.
   int connections() const { return *connections_; }
-  // Accepts nobody from now on. Connections that the system has made by then are handed over: it
-  // would reset them.
+  // Accepts no connection from now on. Connections that the system has made by then are handed
+  // over: it would reset them.
   void Close();
 
  private:

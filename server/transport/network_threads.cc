@@ -54,7 +54,7 @@ void NetworkThreads::Look() {
     }
     asked = asked_.size();
   }
-  // Which thread takes a step is not known: whoever is missed has another chance at the next look.
+  // Which thread takes a step is not known: a missed one has another chance at the next look.
   for (size_t i = 0; i < asked; ++i) boost::asio::post(io_, [this] { GiveBackEnd(); });
 }
 

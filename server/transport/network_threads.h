@@ -1,7 +1,7 @@
 // NetworkThreads: the threads that take the steps of a port's connections.
 //
-// When clients that held much are gone, each of them gives the end of its heap back to the system,
-// which no other thread can do for it.
+// When clients that held much disconnect, each of them gives the end of its heap back to the
+// system, which no other thread can do for it.
 //
 // Threads: Start and Join from one.
 #pragma once
@@ -40,10 +40,10 @@ class NetworkThreads {
   boost::asio::io_context& io_;
   const ByteAccount* const account_;
   boost::asio::steady_timer pause_;
-  int64_t falls_ = 0;  // those of the account that were seen; one look at a time uses it
+  int64_t falls_ = 0;  // the account's falls, as last seen; one look at a time uses it
   std::vector<std::thread> threads_;
   Mutex mutex_;
-  std::vector<std::thread::id> asked_ GUARDED_BY(mutex_);  // who has not given back yet
+  std::vector<std::thread::id> asked_ GUARDED_BY(mutex_);  // threads that have not given back yet
 };
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// Peer: who is at the other end of a connection, as the transport knows it. Credentials that a
-// protocol carries (headers, metadata) come on top of it.
+// Peer: the other end of a connection, as the transport knows it. Credentials that a protocol
+// carries (headers, metadata) come on top of it.
 #pragma once
 
 #include <string>

@@ -61,7 +61,7 @@ absl::StatusOr<TlsContext::Context> TlsContext::Load() const {
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   // Clients keep their sessions themselves, as tickets: here they would outlive their connections.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
-  // A key that needs a password is refused: nobody is there to be asked.
+  // A key that needs a password is refused: there is no one to ask.
   SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   // Idle connections hold no buffers, and a write may be continued from another address.
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |

@@ -1,7 +1,7 @@
 // TlsContext: the certificate, the key and the demands of a port that speaks TLS.
 //
-// The files are read again when they change on disk; connections that exist keep what they began
-// with. Files that cannot be used leave the former ones in use, and somebody is told.
+// The files are read again when they change on disk; existing connections keep the ones that they
+// began with. Files that cannot be used leave the former ones in use, and a callback is told.
 //
 // Threads: all methods from any.
 #pragma once
@@ -23,7 +23,8 @@ namespace reprise {
 struct TlsFiles {
   std::string certificate;  // PEM, the server's first, then those that lead to its root
   std::string key;          // PEM
-  std::string root;         // PEM: who signs clients' certificates; needed where they are demanded
+  std::string root;         // PEM: signers of clients' certificates; needed where these are
+                            // demanded
   bool demands_client_certificate = false;
 };
 
@@ -38,7 +39,7 @@ class TlsContext {
                                                           std::vector<std::string> protocols,
                                                           Trouble on_trouble);
 
-  // A new server's side of a connection; null where there is no memory for it.
+  // Returns a new server's side of a connection; null where there is no memory for it.
   std::unique_ptr<SSL, decltype(&SSL_free)> NewSession();
 
  private:

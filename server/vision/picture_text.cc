@@ -43,7 +43,7 @@ absl::StatusOr<std::string> PictureFileOf(absl::string_view base64, absl::string
   }
   std::string file;
   if (absl::Base64Unescape(base64, &file)) return file;
-  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no base64"));
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is not base64"));
 }
 
 absl::Status ChoosePictureModel(const Repository& repository, PictureTask task,

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> FileOf(const element& value, const std::string& name
   std::string_view text;
   if (value.get(text) == SUCCESS) return PictureFileOf({text.data(), text.size()}, name);
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", name, "\" is no text: a picture is base64, or a data: address"));
+      absl::StrCat("\"", name, "\" must be a string: a picture is base64, or a data: address"));
 }
 
 absl::Status TakeNumber(const element& value, const std::string& name, double most,
@@ -72,7 +72,7 @@ absl::Status TakeCount(const element& value, const std::string& name, std::optio
 absl::Status TakeFiles(const element& value, const std::string& name, Asked& asked) {
   simdjson::dom::array list;
   if (value.get(list) != SUCCESS || list.size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list of pictures"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a list of pictures"));
   }
   for (const element one : list) {
     ASSIGN_OR_RETURN(std::string file,
@@ -94,7 +94,7 @@ absl::Status TakeMember(PictureTask task, const std::string& name, const element
   if (name == "images") return TakeFiles(value, name, asked);
   if (name == "model") {
     std::string_view text;
-    if (value.get(text) != SUCCESS) return absl::InvalidArgumentError("\"model\" is no text");
+    if (value.get(text) != SUCCESS) return absl::InvalidArgumentError("\"model\" must be a string");
     if (asked.request.model.empty()) asked.request.model = std::string(text);
     return absl::OkStatus();
   }
@@ -208,7 +208,7 @@ HttpReply ReplyOf(PictureTask task, const RequestPath& path, const Asked& asked,
           .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
 }
 
-// The places of the pictures in their tensors, by their headers alone.
+// Returns the places of the pictures in their tensors, by their headers alone.
 absl::StatusOr<std::vector<PicturePlace>> PlacesOf(const Repository& repository,
                                                    const VisionRequest& request) {
   ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(request.model, ""));

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// A file as the one element of a BYTES tensor.
+// Returns a file as the one element of a BYTES tensor.
 std::string TensorOf(const std::string& file) {
   const auto size = static_cast<uint32_t>(file.size());
   std::string tensor(sizeof(size), '\0');
@@ -59,7 +59,7 @@ absl::Status VisionCall::Begin() {
 }
 
 void VisionCall::Send(size_t index) {
-  if (cancelled_) return Fail(absl::CancelledError("the client has gone"), index);
+  if (cancelled_) return Fail(absl::CancelledError("the client has disconnected"), index);
   std::shared_ptr<Call> call;
   const absl::Status sent = WithinMemory(
       [] { return "a picture"; },

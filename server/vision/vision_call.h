@@ -1,7 +1,7 @@
 // VisionCall: a request of pictures, from their files to the model's answer for each. Each is an
 // inference of its own.
 //
-// Ownership: the call keeps itself alive until `done`; what the context names outlives it.
+// Ownership: the call keeps itself alive until `done`; the objects in the context outlive it.
 // Threads:   all methods from any thread. `done` is called once, on the calling thread or on one
 //            that finishes an inference; it must not block.
 #pragma once
@@ -36,25 +36,25 @@ struct VisionRequest {
 // The model's answer to one picture.
 struct PictureAnswer {
   std::vector<std::vector<float>> values;    // one for each output that the task reads
-  std::vector<std::vector<int64_t>> shapes;  // their shapes but for the row
+  std::vector<std::vector<int64_t>> shapes;  // their shapes without the row
 };
 
 struct VisionResult {
   absl::Status status;  // the others are valid only if OK
   std::shared_ptr<const PictureModel> model;
   std::string name;
-  std::vector<PictureAnswer> answers;  // the order is that of the files
+  std::vector<PictureAnswer> answers;  // ordered like the files
 };
 
 class VisionCall : public std::enable_shared_from_this<VisionCall> {
  public:
   using Done = std::function<void(VisionResult)>;
 
-  // Calls `done` exactly once, whatever happens. Errors: those of Repository::Find and Inference,
+  // Calls `done` exactly once, whatever happens. Errors as of Repository::Find and Inference,
   // with the number of the picture where there are several. Null: `done` was called.
   static std::shared_ptr<VisionCall> Start(const VisionContext& context, VisionRequest request,
                                            Done done);
-  // Drops what waits or runs.
+  // Drops waiting and running requests.
   void Cancel();
 
  private:

@@ -18,7 +18,7 @@ struct ErrorRow {
 // Codes that the server does not use on purpose are INTERNAL: a bug.
 const ErrorRow& ErrorRowOf(absl::StatusCode code);
 
-// The message in printable characters, cut to what fits the trailers of a reply.
+// Returns the message in printable characters, cut to fit the trailers of a reply.
 std::string ErrorMessage(const absl::Status& status);
 
 }  // namespace reprise

@@ -15,13 +15,14 @@
 namespace reprise {
 
 // The places of the `elements` texts in `bytes`, as `places`; `texts` keeps views of `bytes`.
-// Takes memory for what is there, never for what is claimed. INVALID_ARGUMENT, naming the element
-// and both numbers, where a length leaves the bytes, or where there are fewer or more of them.
+// Takes memory for the bytes that are there, never for a claimed number. INVALID_ARGUMENT, naming
+// the element and both numbers, where a length leaves the bytes, or where there are fewer or more
+// of them.
 absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts& texts,
                          std::vector<int64_t>& places);
 
-// `bytes`, places of int64, become those of their texts. RESOURCE_EXHAUSTED where they take more
-// than `most` bytes, which is known before any is written; INTERNAL for what is no place.
+// Replaces `bytes`, places of int64, by their texts. RESOURCE_EXHAUSTED where they take more
+// than `most` bytes, which is known before any is written; INTERNAL for an invalid place.
 absl::Status EncodeTexts(const RequestTexts& texts, int64_t most, std::string& bytes);
 
 }  // namespace reprise

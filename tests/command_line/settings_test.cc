@@ -102,7 +102,7 @@ TEST_F(SettingsTest, ItsTextIsAFileThatMeansTheSame) {
 TEST_F(SettingsTest, MistakesNameTheirPlace) {
   const std::string bad_name = File("port: 1\nmodle: x\n");
   EXPECT_EQ(Read({"--config", bad_name.c_str()}).message(),
-            bad_name + " line 2: modle is no flag; did you mean model?");
+            bad_name + " line 2: modle is not a flag; did you mean model?");
   const std::string bad_value = File("port: 70000\n");
   EXPECT_THAT(Read({"--config", bad_value.c_str()}).message(),
               HasSubstr("(it comes from " + bad_value + ")"));

@@ -122,7 +122,7 @@ def test_conversations_become_tokens_as_in_a_chat(served):
         chat = served.client.chat.completions.create(model="m", messages=CHAT, max_tokens=1, **(
             {**extra, "tool_choice": "auto"} if extra else {}))
         assert chat.usage.prompt_tokens == answer["count"]
-    for body, words in (({"messages": []}, "empty"), ({"messages": CHAT, "prompt": "a"}, "two texts"),
+    for body, words in (({"messages": []}, "empty"), ({"messages": CHAT, "prompt": "a"}, "both given"),
                         ({"messages": [{"content": "x"}]}, "role")):
         status, answer = served.post("/tokenize", {"model": "m", **body})
         assert status == 400 and words in json.dumps(answer)

@@ -157,4 +157,4 @@ def test_files_that_are_no_json_are_named(models, tmp_path):
     for flag in ("--tools", "--json-schema"):
         done = subprocess.run([str(BUILD / "reprise"), "chat", *map(str, place(models, "calls", "here")), flag,
                                str(broken)], input="", capture_output=True, text=True, timeout=60)
-        assert done.returncode != 0 and f"'{broken}' is no JSON" in done.stderr, done.stderr
+        assert done.returncode != 0 and f"'{broken}' is not JSON" in done.stderr, done.stderr

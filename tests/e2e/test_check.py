@@ -90,7 +90,7 @@ def test_a_newer_opset_is_told_beside_the_ops_that_are_lacking(tmp_path):
     assert "'the_odd_one'" in text and "'the_branch'" in text and "'integer_erf'" in text
 
 
-@pytest.mark.parametrize("content,word", [(b"", "empty"), (b"no model", "no ONNX file"), (None, "")])
+@pytest.mark.parametrize("content,word", [(b"", "empty"), (b"no model", "not an ONNX file"), (None, "")])
 def test_a_file_that_is_no_model_is_refused_in_words(tmp_path, content, word):
     path = tmp_path / "model.onnx"
     if content is not None:

@@ -41,7 +41,7 @@ def test_one_address_serves_every_command(daemon):
         assert "minilm" in reprise("ps", "--server", server)
     for wrong in ("nonsense", "ftp://host:1"):
         done = reprise("ps", "--server", wrong, check=False)
-        assert done.returncode == 1 and "HOST:PORT is wanted" in done.stderr
+        assert done.returncode == 1 and "must be HOST:PORT" in done.stderr
 
 
 def test_models_are_listed_described_loaded_and_unloaded(daemon, module_repository):

@@ -174,7 +174,7 @@ def test_the_dynamicity_report_names_the_nodes_whose_shapes_are_data(daemon, rng
     text = daemon.reprise("dynamicity", "encoder")
     for op in CUTS["encoder"]:
         assert f"{op} '" in text
-    assert "what lies behind runs at the sizes that it finds" in text
+    assert "the nodes after it run at the sizes that it finds" in text
 
 
 @pytest.mark.parametrize("name", ["encoder", "longest", "words"])
@@ -217,7 +217,7 @@ def test_counts_behind_a_cut_share_few_recipes_where_padding_is_proved(daemon, p
     # Five buckets of what comes before; 16, 24 and 32 behind it, and the sizes that came first.
     assert compiles() - before <= 10
     text = daemon.reprise("explain", "words")
-    assert "section behind" in text
+    assert "section after" in text
     assert "padded, which the ops prove safe" in text
 
 

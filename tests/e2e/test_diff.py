@@ -51,7 +51,7 @@ def test_the_first_cause_of_two_models_stands_on_top(tmp_path):
     shown = json.loads(reprise("diff", was, str(tmp_path / "b.onnx"), "--json"))
     assert shown["causes"] == ["constant 2 of Clip 'clip': 0.5, was 0.7"] and len(shown["rows"]) == 1
     wrong = reprise("diff", was, str(tmp_path / "nothing"), check=False)
-    assert wrong.returncode == 1 and "is no file, and no key" in wrong.stderr
+    assert wrong.returncode == 1 and "is neither a file nor a key" in wrong.stderr
 
 
 def test_a_key_is_the_same_everywhere(repository, tmp_path):

@@ -142,8 +142,8 @@ def test_files_of_shapes_are_judged_without_a_server(tmp_path, rng):
     counted.write_text("batch,sequence,count\r\n1,32,900\r\n2,32,50\r\n4,64,50\r\n")
     text = offline(counted)
     assert "requests  1 000" in text and "little dynamicity" in text and "axis batch" in text
-    for wrong, words in (("", "no shape"), ("1xa\n", "'1xa' is no shape"),
-                         ("1x-3\n", "'1x-3' is no shape")):
+    for wrong, words in (("", "no shape"), ("1xa\n", "'1xa' is not a shape"),
+                         ("1x-3\n", "'1x-3' is not a shape")):
         file.write_text(wrong)
         done = offline(file, check=False)
         assert done.returncode == 1 and words in done.stderr

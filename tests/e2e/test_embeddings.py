@@ -262,14 +262,14 @@ def test_what_is_no_picture_is_named(sides):
     url = f"data:image/png;base64,{picture((1, 2, 3))}"
     for body, why in (
             ({"model": "texts", "input": [{"image": url}]}, "the model takes no pictures"),
-            ({"model": "pictures", "input": "a cat!"}, '\\"input\\" is no base64'),
+            ({"model": "pictures", "input": "a cat!"}, '\\"input\\" is not base64'),
             ({"model": "pictures", "input": "a cat"}, "neither a JPEG nor a PNG"),
-            ({"model": "pictures", "input": [{"image": url}, {"image": "%"}]}, '\\"input[1]\\" is no base64'),
+            ({"model": "pictures", "input": [{"image": url}, {"image": "%"}]}, '\\"input[1]\\" is not base64'),
             ({"model": "texts", "input": [{"image": url}, {"text": "a"}]}, "a request has one kind"),
             ({"model": "pictures", "input": [{"image": "https://a.b/c.png"}]}, "fetches no pictures"),
             ({"model": "pictures", "input": base64.b64encode(b"GIF89a").decode()}, "neither a JPEG nor a PNG"),
             ({"model": "pictures", "input": [[1, 2]]}, "has no picture"),
-            ({"model": "pictures", "input": [url] * 257}, "it may have 256")):
+            ({"model": "pictures", "input": [url] * 257}, "the limit is 256")):
         refused = post(sides, "/v1/embeddings", **body)
         assert refused.status_code == 400 and why in refused.text, refused.text
         assert refused.json()["error"]["type"] == "invalid_request_error"

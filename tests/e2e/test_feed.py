@@ -219,7 +219,7 @@ def test_coco_names_images_and_boxes(folder, tmp_path):
         assert done.returncode == 1 and words in done.stderr, done.stderr
     file.write_text("[1, 2")
     done = load(folder, "Resize([16, 16])", tmp_path, "--annotations", file, check=False)
-    assert done.returncode == 1 and "no JSON object" in done.stderr
+    assert done.returncode == 1 and "not a JSON object" in done.stderr
 
 
 def test_damaged_files_are_errors_with_their_path(tmp_path):

@@ -71,7 +71,7 @@ def test_file_that_changes_where_it_lies_fails_its_model_alone(repository, chang
                 infer(client, "lookup", {"ids": ids})
             except InferenceServerException as error:
                 assert error.status() == "StatusCode.UNAVAILABLE"
-                assert "was changed where it lies" in error.message()
+                assert "was changed in place" in error.message()
                 break
         else:
             pytest.fail("a changed file is served")
@@ -124,7 +124,7 @@ def test_file_of_which_only_the_time_is_another_goes_on(repository):
                 assert (infer(client, "lookup", {"ids": ids}).outputs["y"] == before).all()
         overwrite(path)
         time.sleep(0.05)
-        with pytest.raises(InferenceServerException, match="was changed where it lies"):
+        with pytest.raises(InferenceServerException, match="was changed in place"):
             for _ in range(3):
                 infer(client, "lookup", {"ids": ids})
 

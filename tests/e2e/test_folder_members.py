@@ -309,7 +309,7 @@ def test_what_is_not_done_is_refused_by_name(file, tmp_path):
     value, why = REFUSED[file]
     write_modules(Folder(tmp_path / "m"), [Pooling(), Normalize()]).write(file, value)
     said = reprise("check", tmp_path / "m")
-    assert "texts are not taken" in said and file.rpartition("/")[2] in said and why in said
+    assert "texts are not accepted" in said and file.rpartition("/")[2] in said and why in said
 
 
 def test_a_router_of_queries_and_documents_is_refused_by_name(tmp_path):

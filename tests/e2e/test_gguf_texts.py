@@ -229,6 +229,6 @@ def test_what_is_not_known_is_refused_by_name(tmp_path):
     assert "pre-tokenizer 'viking' is not supported" in tried(pre="viking")
     assert "a tokenizer 'rwkv' is not supported" in tried(model="rwkv")
     assert "'tokenizer.ggml.token_type' has 2 entries for 3 tokens" in tried(types=[1, 1])
-    assert "'ab' is no pair" in tried(merges=["ab"])
+    assert "'ab' is not a pair" in tried(merges=["ab"])
     assert "'tokenizer.ggml.bos_token_id' is 7 of 3 tokens" in tried(bos=7)
     assert "there is no member 'tokenizer.ggml.scores'" in tried(model="llama")

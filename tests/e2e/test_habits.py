@@ -88,7 +88,7 @@ def test_samples_of_a_warmup_are_captured_before_the_model_is_ready(served):
 def test_models_that_cannot_be_say_why(served):
     index = {model["name"]: model.get("reason", "") for model in
              requests.post(f"{served.http_url}/v2/repository/index", timeout=60).json()}
-    assert "model_warmup \"usual\"" in index["misfit"] and "has 4 as dim 1, the model wants 3" in index["misfit"]
+    assert "model_warmup \"usual\"" in index["misfit"] and "has 4 as dim 1, the model expects 3" in index["misfit"]
     assert "none.txt" in index["unlabelled"]
     assert "ensemble_scheduling.step" in index["chain"] and "tokenizer.json" in index["chain"]
     assert "max_batch_size: 32" in index["chain"]

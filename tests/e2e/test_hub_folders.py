@@ -77,7 +77,7 @@ def test_a_config_beside_a_folder_overrides_it(tmp_path):
                                    [folder.embed(text) for text in TEXTS[:2]], **CLOSE)
         long = requests.post(f"{daemon.http_url}/v1/embeddings",
                              json={"model": "m", "input": "a" * 101}, timeout=60)
-        assert long.status_code == 400 and "101 bytes, it may have 100" in long.text
+        assert long.status_code == 400 and "101 bytes, the limit is 100" in long.text
         metadata = daemon.client().get_model_metadata("none")
         assert [output.name for output in metadata.outputs] == ["last_hidden_state"]
         refused = requests.post(f"{daemon.http_url}/v1/embeddings",

@@ -484,7 +484,7 @@ def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
                 held.wait_end(30)
                 assert daemon.process.wait(30) == 1
                 assert time.monotonic() - begin < 9
-            assert "there still are: streams that run" in daemon.log(), daemon.log()
+            assert "still waiting for: streams that run" in daemon.log(), daemon.log()
             with pytest.raises(InferenceServerException):
                 asked.result()
     finally:

@@ -138,7 +138,7 @@ def test_new_files_and_configs_are_taken_and_bad_ones_change_nothing(explicit, c
     # What is served is what was; whoever looks later finds that the files are not.
     assert answer(client) == 5
     state, reason = states(client)[("m", "2")]
-    assert state == "READY" and "what was served still is" in reason
+    assert state == "READY" and "the former version still serves" in reason
     repository.path("m", 2).unlink()
     repository.add("m", times(5), version=2)
     control.load_model("m")

@@ -168,7 +168,7 @@ def test_log_levels_change_while_serving(repository):
             get(daemon, "/v2/logging", {"log_nonsense": True})
         assert "log_nonsense" in refused.value.read().decode()
     wrong = run_reprised("--model-repository", str(repository), "--log-level", "info,x=debug")
-    assert wrong.returncode == 2 and "'x' is no module" in wrong.stderr
+    assert wrong.returncode == 2 and "'x' is not a module" in wrong.stderr
 
 
 def test_captures_and_replays_are_traced(repository, tmp_path):

@@ -93,7 +93,7 @@ def test_a_bad_file_is_one_line_with_the_place(tmp_path):
     file.write_text("5\nfive\n")
     done = plan(file, check=False)
     assert done.returncode == 1
-    assert "lengths.txt:2: 'five' is no length" in done.stderr
+    assert "lengths.txt:2: 'five' is not a length" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -108,7 +108,7 @@ def test_config_says_the_rank(repository, rng):
         infer(client, "any", {"x": rng.standard_normal((2, 4), np.float32)})
         with pytest.raises(InferenceServerException) as refused:
             infer(client, "any", {"x": rng.standard_normal((2, 2, 4), np.float32)})
-        assert "rank 3, the model wants rank 2" in refused.value.message()
+        assert "rank 3, the model expects rank 2" in refused.value.message()
 
 
 def test_check_shows_it_at_a_rank(tmp_path):

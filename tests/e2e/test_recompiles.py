@@ -86,7 +86,7 @@ def test_only_modules_at_fault_have_rows_and_both_tables_are_written(tmp_path):
     file.write_text("x\n20x16\n30x16\n20x16\n")
     assert "would recompile at 1 of them" in reprise("recompiles", path, "--steps", file)
     wrong = reprise("recompiles", path, "--sizes", "20,x", check=False)
-    assert wrong.returncode == 1 and "'x' is no size" in wrong.stderr
+    assert wrong.returncode == 1 and "'x' is not a size" in wrong.stderr
 
 
 def test_data_that_decide_shapes_are_told_with_the_static_form(tmp_path):

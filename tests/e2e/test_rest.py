@@ -139,9 +139,9 @@ def test_what_is_asked_of_server_and_models(client, daemon):
 
 
 BAD = {
-    "no JSON": ("{", 400, ["no JSON"]),
-    "no object": ("[1]", 400, ["no JSON object"]),
-    "deep nesting": ("[" * 100000, 400, ["no JSON"]),
+    "no JSON": ("{", 400, ["not JSON"]),
+    "no object": ("[1]", 400, ["must be a JSON object"]),
+    "deep nesting": ("[" * 100000, 400, ["not JSON"]),
     "inputs that are no list": ({"inputs": 3}, 400, ["inputs", "3", "a list"]),
     "input without a name": ({"inputs": [{}]}, 400, ["input 0", "name"]),
     "no inputs": ({}, 400, ["input_ids"]),

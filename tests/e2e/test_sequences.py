@@ -293,7 +293,7 @@ def test_a_sequence_survives_no_reload_and_its_client_is_told(repository):
         infer(client, "totals", ones(), 1, start=True)
         repository.add("totals", stateful.totals(), version=2)
         client.load_model("totals")
-        with pytest.raises(InferenceServerException, match="before the model was loaded anew"):
+        with pytest.raises(InferenceServerException, match="before the model was reloaded"):
             infer(client, "totals", ones(), 1)
         assert infer(client, "totals", ones(), 1, start=True)[0, 0] == 1
 

@@ -43,7 +43,7 @@ def test_mistakes_name_their_place(tmp_path):
     file.write_text("http-prot: 1\n")
     done = run("--config", file)
     assert done.returncode == 2
-    assert f"{file} line 1: http-prot is no flag; did you mean http-port?" in done.stderr
+    assert f"{file} line 1: http-prot is not a flag; did you mean http-port?" in done.stderr
     done = run("--model", "m=/tmp", REPRISED_HTTP_PORT="many")
     assert done.returncode == 2 and "it comes from $REPRISED_HTTP_PORT" in done.stderr
 

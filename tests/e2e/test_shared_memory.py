@@ -189,9 +189,9 @@ def test_regions_are_listed_and_forgotten(client, face):
 
 @pytest.mark.parametrize("key, size, offset, words", [
     ("/nobody-made-this", 64, 0, ["nobody-made-this", "No such file"]),
-    ("/../etc/passwd", 64, 0, ["is no name of shared memory"]),
-    ("..", 64, 0, ["is no name of shared memory"]),
-    ("", 64, 0, ["is no name of shared memory"]),
+    ("/../etc/passwd", 64, 0, ["is not a name of shared memory"]),
+    ("..", 64, 0, ["is not a name of shared memory"]),
+    ("", 64, 0, ["is not a name of shared memory"]),
     (None, 129, 0, ["128", "129"]),
     (None, 64, 65, ["128", "129"]),
     (None, 0, 0, ["byte_size is 0"]),
@@ -330,7 +330,7 @@ def test_streams_take_tensors_in_regions(daemon):
 
 @pytest.mark.parametrize("body, words", [
     ({"key": 7, "byte_size": 64}, ["key"]), ({"key": "/k"}, ["byte_size", "missing"]),
-    ({"key": "/k", "byte_size": "64"}, ["byte_size"]), ([], ["no JSON object"])])
+    ({"key": "/k", "byte_size": "64"}, ["byte_size"]), ([], ["must be a JSON object"])])
 def test_bodies_that_are_no_region_are_refused_by_name(daemon, body, words):
     reply = requests.post(f"{daemon.http_url}/v2/systemsharedmemory/region/r/register", json=body,
                           timeout=60)

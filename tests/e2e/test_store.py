@@ -131,7 +131,7 @@ def test_store_is_listed_verified_carried_away_and_pruned(repository, tmp_path, 
     store("prune", folder, "--max-mb", 0)
     assert not list(folder.glob("*.rps"))
     bundle.write_bytes(bundle.read_bytes()[:100])
-    assert "no intact bundle" in store("import", bundle, other, code=1)
+    assert "not an intact bundle" in store("import", bundle, other, code=1)
 
 
 def test_bundle_of_another_cpu_says_why_it_is_of_no_use(repository, tmp_path, rng):

@@ -132,7 +132,7 @@ def test_truncation_is_done_where_it_is_asked_for(served):
     assert "more than 258 tokens, the model takes 64" in refused.text
     refused = served.post("/v1/embeddings", {"model": "sentences", "input": "d" * 1_100_000})
     assert refused.status_code == 400
-    assert "1100000 bytes, it may have 1048576" in refused.text
+    assert "1100000 bytes, the limit is 1048576" in refused.text
 
 
 def test_a_request_of_many_texts_is_answered_in_order(served):

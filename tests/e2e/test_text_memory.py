@@ -67,7 +67,7 @@ def test_documents_share_their_query(daemon):
 def test_more_texts_than_a_request_may_have_are_refused_with_both_numbers(daemon, path, body):
     answer = post(daemon, path, body)
     assert answer.status_code in (400, 422)
-    assert "65537 texts, it may have 65536" in answer.text
+    assert "65537 texts, the limit is 65536" in answer.text
 
 
 def test_many_short_texts_take_little_more_than_their_bytes(daemon):

@@ -251,7 +251,7 @@ def test_hostile_pictures_are_refused_by_name(served, kind):
 
 @pytest.mark.parametrize("path, body, why", [
     ("/v1/vision/classify", {"model": "colours"}, "\"image\" or \"images\" is missing"),
-    ("/v1/vision/classify", {"model": "colours", "image": "!!"}, "no base64"),
+    ("/v1/vision/classify", {"model": "colours", "image": "!!"}, "not base64"),
     ("/v1/vision/classify", {"model": "colours", "image": "https://example.com/a.png"}, "fetches no pictures"),
     ("/v1/vision/detect", {"model": "colours", "image": ""}, "offers no detection"),
     ("/v1/vision/detect", {"model": "yolo8", "image": "", "conf": 2}, "\"conf\" must be a number from 0 to 1"),

@@ -39,10 +39,10 @@ TEST(LengthFileTest, WhatSpreadsheetsWriteIsRead) {
 }
 
 TEST(LengthFileTest, WhatIsWrongIsNamedWithItsLine) {
-  EXPECT_THAT(LengthError("5\nx\n"), HasSubstr("x.csv:2: 'x' is no length"));
-  EXPECT_THAT(LengthError("5\n0\n"), HasSubstr("x.csv:2: '0' is no length"));
-  EXPECT_THAT(LengthError("\x01\xff"), HasSubstr("x.csv:1: '\\x01\\xff' is no length"));
-  EXPECT_THAT(LengthError("5,1\n6,-1\n"), HasSubstr("x.csv:2: '-1' is no count"));
+  EXPECT_THAT(LengthError("5\nx\n"), HasSubstr("x.csv:2: 'x' is not a length"));
+  EXPECT_THAT(LengthError("5\n0\n"), HasSubstr("x.csv:2: '0' is not a length"));
+  EXPECT_THAT(LengthError("\x01\xff"), HasSubstr("x.csv:1: '\\x01\\xff' is not a length"));
+  EXPECT_THAT(LengthError("5,1\n6,-1\n"), HasSubstr("x.csv:2: '-1' is not a count"));
   EXPECT_THAT(LengthError("a,length\n1\n"), HasSubstr("has 1 columns, the length is in column 2"));
   EXPECT_THAT(LengthError("length\n"), HasSubstr("no length"));
   EXPECT_THAT(LengthError("5,16777216\n5,16777216\n5,16777216\n"), HasSubstr("more than"));
@@ -70,7 +70,7 @@ TEST(LengthFileTest, ShapesByInput) {
   ASSERT_TRUE(plain.ok()) << plain.status().ToString();
   EXPECT_THAT(plain->rows[1][0], ElementsAre(2, 7));
   EXPECT_THAT(std::string(ParseShapes("1x12\n1xy\n", "x").status().message()),
-              HasSubstr("x:2: '1xy' is no shape"));
+              HasSubstr("x:2: '1xy' is not a shape"));
   EXPECT_THAT(std::string(ParseShapes("1x12,1\n1x3\n", "x").status().message()),
               HasSubstr("x:2: has 1 columns, the first line 2"));
 }

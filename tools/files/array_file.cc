@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 
-// The value of `key` in the header's dictionary, up to the next key: "'<i8'", "(3, 4)".
+// Returns the value of `key` in the header's dictionary, up to the next key: "'<i8'", "(3, 4)".
 absl::string_view Field(absl::string_view header, absl::string_view key) {
   const size_t at = header.find(absl::StrCat("'", key, "':"));
   if (at == absl::string_view::npos) return "";
@@ -63,13 +63,13 @@ absl::StatusOr<std::string> Inflate(absl::string_view packed, size_t size,
   return bytes;
 }
 
-// The entries of a zip archive, by its directory at the end.
+// Returns the entries of a zip archive, by its directory at the end.
 absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
                                                    const std::string& path) {
   constexpr absl::string_view kEnd("PK\x05\x06", 4), kEntry("PK\x01\x02", 4);
   const size_t end = file.rfind(kEnd);
   if (end == absl::string_view::npos || file.size() - end < 22) {
-    return BadFile(path, "is no archive of arrays");
+    return BadFile(path, "is not an archive of arrays");
   }
   const uint64_t entries = LittleEndian(file.substr(end + 10, 2));
   size_t at = LittleEndian(file.substr(end + 16, 4));
@@ -111,7 +111,8 @@ absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
 }  // namespace
 
 absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string& name) {
-  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < 12) return BadFile(name, "is no array");
+  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < 12)
+    return BadFile(name, "is not an array");
   const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
   const size_t begin = 8 + length_bytes;
   const uint64_t length = LittleEndian(bytes.substr(8, length_bytes));

@@ -12,14 +12,14 @@
 namespace reprise::cli {
 
 struct ArrayFile {
-  std::string name;  // as the archive has it, without ".npy"; else that of the file
+  std::string name;  // as in the archive, without ".npy"; else the file's
   std::vector<int64_t> shape;
-  std::vector<int64_t> integers;  // empty but for an array with one dim of an integer type
-  std::string floats;             // bytes, row-major; empty but for float32
+  std::vector<int64_t> integers;  // empty except for an array with one dim of an integer type
+  std::string floats;             // bytes, row-major; empty except for float32
 };
 
-// The arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1; of the
-// second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
+// Returns the arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1;
+// of the second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
 absl::StatusOr<std::vector<ArrayFile>> ReadArrays(const std::string& path);
 
 // One array from its bytes; `name` is for errors.

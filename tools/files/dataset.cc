@@ -101,7 +101,7 @@ absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
       shapes["input"] = ShapeOfJson(json);
     }
     if (shapes.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": is no object of JSON"));
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": is not a JSON object"));
     }
     if (dataset.inputs.empty()) {
       for (const auto& [name, shape] : shapes) dataset.inputs.push_back(name);
@@ -142,7 +142,7 @@ absl::StatusOr<Dataset> ReadFolder(const std::string& path) {
   return dataset;
 }
 
-// The smallest of `sizes` that holds `size`; `size` where none does.
+// Returns the smallest of `sizes` that holds `size`; `size` where none does.
 int64_t RoundUp(int64_t size, const std::vector<int64_t>& sizes) {
   const auto it = std::lower_bound(sizes.begin(), sizes.end(), size);
   return it == sizes.end() ? size : *it;

@@ -1,4 +1,5 @@
-// Dataset: the sizes of what a data set holds, and of the batches that a data loader makes of it.
+// Dataset: the sizes of the samples of a data set, and of the batches that a data loader makes of
+// it.
 //
 //   .npz, .npy    arrays: a list of whole numbers is a list of lengths; of other arrays each row is
 //                 a sample, and where all are called arr_0, arr_1, ... each array is one
@@ -24,7 +25,7 @@ struct Dataset {
   std::vector<std::vector<std::vector<int64_t>>> samples;  // sample, input, dim
 };
 
-// INVALID_ARGUMENT names the file and what is wrong with it, NOT_FOUND a path without data.
+// INVALID_ARGUMENT names the file and its fault, NOT_FOUND a path without data.
 absl::StatusOr<Dataset> ReadDataset(const std::string& path);
 
 struct BatchOptions {
@@ -34,11 +35,11 @@ struct BatchOptions {
   int buckets = 0;            // number along every dim, where pad is kBuckets
   std::vector<int64_t> crop;  // the last dims of every sample are cut or padded to these
 };
-// "longest", "none", "buckets:5". INVALID_ARGUMENT names what is none of these.
+// "longest", "none", "buckets:5". INVALID_ARGUMENT names any other text.
 absl::StatusOr<BatchOptions::Pad> ParsePad(const std::string& text, int& buckets);
 
-// The shapes of the batches, in the order of the samples. Without padding only samples of one shape
-// that follow each other share a batch.
+// Returns the shapes of the batches, in the order of the samples. Without padding only samples of
+// one shape that follow each other share a batch.
 ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options);
 
 }  // namespace reprise::cli

@@ -87,7 +87,7 @@ absl::Status BadCell(absl::string_view name, const Line& line, absl::string_view
                      absl::string_view what) {
   const std::string shown = absl::CHexEscape(cell.substr(0, kShownCharacters));
   return absl::InvalidArgumentError(
-      absl::StrCat(name, ":", line.number, ": '", shown, "' is no ", what));
+      absl::StrCat(name, ":", line.number, ": '", shown, "' is not a ", what));
 }
 
 absl::StatusOr<int64_t> CellNumber(absl::string_view name, const Line& line, int column,

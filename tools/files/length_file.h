@@ -1,4 +1,4 @@
-// Lengths and shapes in files: what `plan` and `dynamicity` read.
+// Lengths and shapes in files: the input of `plan` and `dynamicity`.
 //
 // Text: a length a line; empty lines and lines that begin with '#' are skipped. CSV (the name ends
 // in .csv, or a line has a comma): a header names the columns; `length` (or `sequence`, `tokens`,

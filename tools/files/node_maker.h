@@ -18,10 +18,10 @@ class NodeMaker {
 
   // New names begin with it.
   void SetPrefix(const std::string& prefix) { prefix_ = prefix; }
-  // `wanted`, or with a number behind it where a value of the graph is called so.
+  // Returns `wanted`, with a number appended where a value of the graph has that name.
   std::string Unique(const std::string& wanted);
 
-  // A node behind those that were made since TakeNodes; the name of its first output.
+  // Adds a node after the ones made since TakeNodes; returns the name of its first output.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs, int outputs = 1);
   // Attributes of the node that was added last.
   void SetInt(const char* name, int64_t value);
@@ -32,7 +32,7 @@ class NodeMaker {
   void Rename(const std::string& value, const std::string& name);
   std::vector<onnx::NodeProto> TakeNodes();
 
-  // As the opset of the model wants them.
+  // In the form of the model's opset.
   std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
   std::string Reduce(const std::string& op, const std::string& value,
                      const std::vector<int64_t>& axes, bool keepdims);
@@ -41,10 +41,10 @@ class NodeMaker {
 
   std::string Int(int64_t value);                        // a scalar
   std::string Ints(const std::vector<int64_t>& values);  // a list
-  // A number of no dims; of this TensorProto::DataType.
+  // Returns a number of no dims; of this TensorProto::DataType.
   std::string Float(float value, int dtype = onnx::TensorProto::FLOAT);
 
-  // The integers of an initialiser or a Constant; nullopt where `value` is none.
+  // Returns the integers of an initialiser or a Constant; nullopt where `value` is none.
   std::optional<std::vector<int64_t>> ReadInts(const std::string& value) const;
   std::optional<int> RankOfConstant(const std::string& value) const;
   bool HasOneElement(const std::string& value) const;
@@ -59,7 +59,7 @@ class NodeMaker {
   std::vector<onnx::NodeProto> added_;
 };
 
-// An attribute of `node`; where it is absent `fallback`, or none.
+// Returns an attribute of `node`; where it is absent `fallback`, or none.
 int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback);
 std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, const char* name);
 

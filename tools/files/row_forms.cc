@@ -30,7 +30,7 @@ struct Rows {
   int64_t last = -1;  // size of the last dim; -1: not known
 };
 
-// Rows of results hang on the same rows of all operands.
+// Returns whether rows of results depend on the same rows of all operands.
 bool IsElementwise(const std::string& op) {
   const OpRow* const row = FindOp(op);
   return op == "Cast" || op == "Identity" || (row != nullptr && row->Has(kElementwise));
@@ -142,7 +142,7 @@ class RowRewriter {
                               maker_.Add("Sub", {corners.right, corners.left})});
   }
 
-  // How much of its union with the boxes of `all` the box of `best` covers.
+  // Returns how much of its union with the boxes of `all` the box of `best` covers.
   std::string Overlap(const Corners& all, const Corners& best, const std::string& zero) {
     const auto side = [&](const std::string& end, const std::string& best_end,
                           const std::string& begin, const std::string& best_begin) {
@@ -264,8 +264,7 @@ class RowRewriter {
       if (input.empty()) continue;
       const auto it = rows_.find(input);
       if (it == rows_.end()) {
-        if (!maker_.HasOneElement(input))
-          return NoForm(node, "reads another value beside the rows");
+        if (!maker_.HasOneElement(input)) return NoForm(node, "reads another value with the rows");
         continue;
       }
       if (!first && (it->second.dim != result.dim || it->second.rank != result.rank)) {
@@ -338,7 +337,7 @@ class RowRewriter {
     return absl::OkStatus();
   }
 
-  // Nodes that only name, cut or join other dims than that of the rows.
+  // Follows nodes that only name, cut or join dims other than the rows' dim.
   absl::Status FollowView(const NodeProto& node, Rows& result) const {
     const std::string& op = node.op_type();
     const auto it = rows_.find(node.input(0));
@@ -479,7 +478,7 @@ class RowRewriter {
     return absl::OkStatus();
   }
 
-  // The mask with ones behind the dim of the rows.
+  // Returns the mask with ones after the dim of the rows.
   std::string Widened(const Rows& rows) {
     std::vector<int64_t> axes;
     for (int64_t axis = 1; axis < rows.rank - rows.dim; ++axis) axes.push_back(axis);
@@ -545,7 +544,7 @@ class RowRewriter {
   std::string mask_;                                // [rows]
   std::map<std::string, Rows> rows_;                // keyed by the names of values that have them
   std::map<int, std::vector<NodeProto>> replaced_;  // keyed by positions of nodes that go
-  std::vector<NodeProto> last_;                     // that stand behind all others
+  std::vector<NodeProto> last_;                     // placed after all others
   std::vector<MaskedOutput> outputs_;
 };
 

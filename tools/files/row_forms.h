@@ -5,7 +5,7 @@
 //   NonMaxSuppression(...)  is   its rounds one after another: the best box that is left, and those
 //                               that it covers are left out; the mask: a round has found one
 //
-// The nodes that read the rows go on with all of them, where each of their rows hangs on its own
+// The nodes that read the rows go on with all of them, where each of their rows depends on its own
 // row alone: columns, lookups by rows, elementwise operators, products with constants. It ends in
 // reductions, which leave the rows out that are not there, or in outputs, which then hold zeros in
 // their place and have the mask as a further output.
@@ -25,7 +25,7 @@ struct RowFormOptions {
   bool allow_output_change = false;
   // The most boxes of a class in a picture; 0: as many as the model says, where that is a constant.
   int64_t most_boxes = 0;
-  // The rank of a value whose shape does not hang on data.
+  // Returns the rank of a value whose shape does not depend on data.
   std::function<absl::StatusOr<int>(const std::string& value)> rank;
 };
 
@@ -37,12 +37,12 @@ struct MaskedOutput {
   int dim = 0;
 };
 
-// Whether `value` hangs on what requests send, and not on shapes and constants alone.
+// Returns whether `value` depends on data of requests, and not on shapes and constants alone.
 bool HangsOnData(const onnx::GraphProto& graph, const std::string& value);
 
 // Puts the static form of the node whose first result is `value` into `model`, which is unchanged
-// where that cannot be done. UNIMPLEMENTED names the node that reads the rows otherwise, or what is
-// not known; FAILED_PRECONDITION where an output changes and that is not allowed.
+// where that cannot be done. UNIMPLEMENTED names the node that reads the rows otherwise, or the
+// unknown value; FAILED_PRECONDITION where an output changes and that is not allowed.
 absl::StatusOr<std::vector<MaskedOutput>> ApplyRowForm(const std::string& value,
                                                        const RowFormOptions& options,
                                                        onnx::ModelProto& model);

@@ -70,7 +70,7 @@ class Finder {
                        [](int64_t dim) { return dim == 1; });
   }
 
-  // The only node that reads `value`, or -1.
+  // Returns the only node that reads `value`, or -1.
   int OnlyUser(const std::string& value) const {
     const auto it = users_.find(value);
     if (it == users_.end() || it->second.size() != 1 || outputs_.contains(value)) return -1;
@@ -85,13 +85,13 @@ class Finder {
     if (op == "NonZero") {
       if (!MatchNonZero(i, form)) {
         form.words =
-            "Where with the mask, and zeros for what is not selected; places are then not needed";
+            "Where with the mask, and zeros for the other elements; indices are then not needed";
       }
       return form;
     }
     if (op == "Compress") {
       MatchCompress(i, form);
-      if (!form.known) form.words = "Where with the condition, in the place of the selection";
+      if (!form.known) form.words = "Where with the condition, in place of the selection";
       return form;
     }
     if (op == "NonMaxSuppression") {
@@ -174,7 +174,7 @@ class Finder {
         if (users != users_.end() && !users->second.empty()) return false;
         form.reaches_output = form.known = true;
         form.output = value;
-        form.words = "Where, with zeros for what is not selected and the mask as a further output";
+        form.words = "Where, with zeros for the other elements and the mask as a further output";
         return true;
       }
       const int next = OnlyUser(value);
@@ -258,7 +258,7 @@ class Rewriter {
   }
 
  private:
-  // Which output of the chain node `at` reads: that of the one before it.
+  // Returns which output of the chain node `at` reads: the output of the one before it.
   std::string Renamed(const onnx::NodeProto& at, const std::vector<int>& chain) const {
     for (const int i : chain) {
       for (const std::string& input : at.input()) {
@@ -268,8 +268,8 @@ class Rewriter {
     return "";
   }
 
-  // The dims of x that a reduction of the selection reduces; nullopt where these are not the ones
-  // that the mask covers, at least.
+  // Returns the dims of x that a reduction of the selection reduces; nullopt where these are not
+  // the ones that the mask covers, at least.
   std::optional<std::vector<int64_t>> ReducedAxes(const onnx::NodeProto& reduction) const {
     if (form_.reduction < 0) return std::vector<int64_t>();
     const bool along = form_.axis >= 0 && !form_.flattens;
@@ -344,7 +344,7 @@ class Rewriter {
     return std::nullopt;
   }
 
-  // The mask with the rank of the values: ones behind what it covers, and before.
+  // Returns the mask with the rank of the values: ones after its own dims, and before.
   std::string Widen(const std::string& mask) {
     std::vector<int64_t> axes;
     if (form_.axis >= 0) {
@@ -406,7 +406,7 @@ class Rewriter {
     output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
   }
 
-  // The new nodes stand where the last of those was that go away.
+  // The new nodes are placed where the last of the removed ones was.
   void Replace() {
     std::set<int> gone(form_.selection.begin(), form_.selection.end());
     gone.insert(form_.chain.begin(), form_.chain.end());
@@ -419,7 +419,7 @@ class Rewriter {
       for (const onnx::NodeProto& node : added_) *nodes.Add() = node;
     }
     *graph_.mutable_node() = std::move(nodes);
-    // Types of values that are gone, or have other shapes now.
+    // Types of values that are removed, or have other shapes now.
     auto& infos = *graph_.mutable_value_info();
     infos.erase(std::remove_if(infos.begin(), infos.end(),
                                [&](const auto& info) {
@@ -518,7 +518,7 @@ absl::Status ApplyStaticForm(const StaticForm& form, const FormFacts& facts,
                              const RewriteOptions& options, onnx::ModelProto& model) {
   if (!form.known) {
     return absl::UnimplementedError(
-        absl::StrCat("no rewrite is known; what would do: ", form.words));
+        absl::StrCat("no rewrite is known; this would do: ", form.words));
   }
   if (form.reaches_output && !options.allow_output_change) {
     return absl::FailedPreconditionError(

@@ -10,8 +10,8 @@
 //
 // where f is any chain of elementwise operators over x and constants of one element. TopK over a
 // computed k and NonMaxSuppression have forms of their own: see row_forms.h. Other dynamic
-// operators (Unique, selections that are used otherwise) are told of, with the form that a change
-// of the model would need, and left as they are.
+// operators (Unique, selections that are used otherwise) are reported, with the form that a
+// change of the model would need, and left as they are.
 #pragma once
 
 #include <string>
@@ -29,11 +29,11 @@ struct StaticForm {
   // The parts that a rewrite needs, where it knows one. Values by name.
   bool known = false;
   bool has_rows = false;        // its form is one of row_forms.h, for the result `output`
-  bool reaches_output = false;  // its dynamic size is that of an output
+  bool reaches_output = false;  // an output has its dynamic size
   std::string values;           // x
   std::string mask;             // that decides which of them are selected
   std::vector<int> chain;       // positions of the nodes f, in their order
-  std::vector<int> selection;   // positions of the nodes that select: what goes away
+  std::vector<int> selection;   // indices of the selecting nodes, which are removed
   int reduction = -1;           // position of the reduction; -1 where it reaches an output
   std::string output;           // the value that the rewrite makes
   bool flattens = false;        // the selection is over all elements (Compress without an axis)
@@ -47,7 +47,7 @@ struct FormFacts {
   int dtype = 0;  // x has this TensorProto::DataType
 };
 
-// Every dynamic node of the graph, in its order.
+// Returns every dynamic node of the graph, in its order.
 std::vector<StaticForm> FindStaticForms(const onnx::GraphProto& graph);
 
 struct RewriteOptions {

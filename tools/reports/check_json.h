@@ -9,15 +9,15 @@
 
 namespace reprise::cli {
 
-// Compiles every bucket, runs none of them. `path`: what the user called the model. `texts`: what
-// its folder says of texts, or nothing.
+// Compiles every bucket, runs none of them. `path`: the model's name on the command line.
+// `texts`: the facts about texts in its folder, or nothing.
 absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
                                       const std::string& path, const std::string& texts,
                                       int streams);
 // The same of a model that cannot be served.
 std::string RefusedJson(const std::string& path, const std::vector<std::string>& reasons);
 
-// The matrix of `check --ops`.
+// Returns the matrix of `check --ops`.
 std::string OpMatrixJson();
 
 }  // namespace reprise::cli

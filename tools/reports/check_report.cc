@@ -74,7 +74,7 @@ std::string AxesText(const Model& model) {
   return table.Text();
 }
 
-// The constants whose change compiles anew, as that of a node does.
+// Lists the constants whose change compiles again, as a changed node does.
 std::string KeyText(const Model& model) {
   const std::vector<KeyConstant> constants = KeyConstants(model);
   if (constants.empty()) return "no constant is part of the key: new values compile nothing\n\n";
@@ -85,7 +85,7 @@ std::string KeyText(const Model& model) {
   }
   return absl::StrCat(
       "constants: another value compiles again, unless it is promoted "
-      "(reprise.promote); weights and biases are no part of the key\n",
+      "(reprise.promote); weights and biases are not part of the key\n",
       table.Text(), "\n");
 }
 
@@ -123,9 +123,9 @@ std::string PagingText(const Model& model) {
       "makes tokens: the server keeps ", form->caches.size(), " caches in pages of ",
       form->page_bytes, " bytes, for up to ", form->context, " positions of a sequence\n",
       carried.ok()
-          ? "clients that carry their cache are served by the same recipes, where their "
+          ? "requests with a client-managed KV cache are served by the same recipes, where their "
             "masks have no holes and their positions follow the past"
-          : absl::StrCat("clients that carry their cache are served as those of any model: ",
+          : absl::StrCat("requests with a client-managed KV cache are served as for any model: ",
                          carried.message()),
       "\n\n");
 }
@@ -197,8 +197,8 @@ std::string MemoryText(const Model& model, const std::vector<CheckedRecipe>& all
 std::string CutsText(const Model& model) {
   if (model.tail() == nullptr) return "";
   std::string text =
-      "cut where data decides shapes; the kernels and memory below are those of what "
-      "comes before\n";
+      "cut where data decides shapes; the kernels and memory below are for the part before the "
+      "cut\n";
   for (const Cut& cut : model.tail()->cuts()) {
     absl::StrAppend(&text, "  ", cut.op, " '", cut.node, "': ", cut.why, "\n");
   }
@@ -224,7 +224,7 @@ absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model
   if (shown == nullptr && absl::IsInvalidArgument(all.front().refused)) {
     absl::StrAppend(&text, "none of the sizes that were tried go together (",
                     std::string(all.front().refused.message()),
-                    "): kernels and memory are those of a request\nweights ",
+                    "): kernels and memory are for a request\nweights ",
                     Bytes(model.parameter_bytes()), " as stored\n");
     return text;
   }

@@ -11,7 +11,7 @@ namespace reprise::cli {
 
 // Inputs and outputs, axes with their certificates in words, kernels of one bucket, memory of every
 // bucket, weights, and the estimate of it all for `streams` replays at a time. Compiles every
-// bucket, runs none of them. Errors: what stops all buckets alike, such as INTERNAL.
+// bucket, runs none of them. Errors: those that stop all buckets alike, such as INTERNAL.
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams);
 
 }  // namespace reprise::cli

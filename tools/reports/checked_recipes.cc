@@ -50,7 +50,7 @@ std::vector<std::vector<int64_t>> SizesByAxis(const Model& model, const BucketPo
     } else if (axis.is_batch) {
       sizes.emplace_back(std::begin(kExactBatch), std::end(kExactBatch));
     } else {
-      // Positions of a picture's parts may fix its side, and recordings want some samples.
+      // Positions of a picture's parts may fix its side, and recordings need some samples.
       std::set<int64_t> taken;
       for (const int64_t length : kExactLengths) taken.insert(std::max(length, axis.smallest));
       sizes.emplace_back(taken.begin(), taken.end());
@@ -65,8 +65,8 @@ double Combinations(const std::vector<std::vector<int64_t>>& choices) {
   return count;
 }
 
-// All that `choices` combine to; where that is more than kMostCompiled, those in which one axis
-// moves and the others stand at their smallest.
+// Returns all that `choices` combine to; where that is more than kMostCompiled, those in which
+// one axis varies and the others are at their smallest.
 std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices) {
   std::vector<int64_t> smallest;
   for (const std::vector<int64_t>& axis : choices) smallest.push_back(axis.front());
@@ -85,7 +85,7 @@ std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>
   return all;
 }
 
-// The label of the recipe at these sizes; nullopt where the limit on elements forbids it.
+// Returns the label of the recipe at these sizes; nullopt where the limit on elements forbids it.
 std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& policy,
                                    const std::vector<int64_t>& sizes) {
   AxisSizes bucketed;
@@ -97,7 +97,7 @@ std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& polic
   return RecipeLabel(bucketed, model.axes().size(), policy.batch_axis);
 }
 
-// The recipes of a padded model.
+// Returns the recipes of a padded model.
 std::vector<CheckedRecipe> CompileAll(const Engine& engine, const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<CheckedRecipe> all;
@@ -145,8 +145,8 @@ std::string LeftOutText(const Model& model) {
   const double count = Combinations(SizesByAxis(model, *model.buckets()));
   if (count <= kMostCompiled) return "";
   return FormatText(
-      "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis moves and "
-      "the others stand at their smallest\n",
+      "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis varies and "
+      "the others are at their smallest\n",
       static_cast<int>(model.axes().size()), count);
 }
 

@@ -27,7 +27,7 @@ const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis);
 
 // All of them. Not for a model with shape inputs.
 std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model);
-// A sentence where the sizes of all axes combine to more than are compiled; else empty.
+// Returns a sentence where the sizes of all axes combine to more than are compiled; else empty.
 std::string LeftOutText(const Model& model);
 
 // The one whose kernels are shown: the smallest batch, and of its lengths (packed: tokens) the

@@ -38,7 +38,7 @@ std::string AxisTable(const v1::ModelDynamicity& report, bool server) {
   return table.empty() ? "" : absl::StrCat("\n", table.Text());
 }
 
-// Inputs whose shapes are the same in every row stand in one column: their positions.
+// Inputs whose shapes are the same in every row share one column: their positions.
 std::vector<std::vector<int>> GroupInputs(const v1::ModelDynamicity& report) {
   std::map<std::vector<std::string>, size_t> known;
   std::vector<std::vector<int>> groups;

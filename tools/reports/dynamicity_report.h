@@ -9,8 +9,8 @@
 
 namespace reprise::cli {
 
-// The verdict, what it rests on, the axes, the most frequent shapes, nodes, and what to do.
-// `server`: the report is of one, that knows of recipes.
+// Returns the verdict, its evidence, the axes, the most frequent shapes, nodes, and advice.
+// `server`: the report comes from one, which knows of recipes.
 std::string DynamicityText(const v1::ModelDynamicity& report, bool server);
 
 // A line each shape: model, version, a column an input, counts. `dynamicity --file` reads it.

@@ -16,7 +16,7 @@ struct KeyConstant {
   std::string
       reader;  // the node that reads it: "Clip 'clip'"; the first of several, and their number
 
-  // A few elements, or how many there are.
+  // Returns a few elements, or how many there are.
   std::string ValueText() const;
 };
 

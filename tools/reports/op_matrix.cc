@@ -39,7 +39,7 @@ static_assert(std::size(kSigns) == static_cast<size_t>(Sign::kPlacesAlone) + 1);
 
 std::string Text(absl::string_view text) { return std::string(text); }
 
-// Internal ops are made behind the certificate, which asks for the facts of padding.
+// Internal ops are made after the certificate, which asks for the facts of padding.
 bool IsCertified(const OpRow& row) { return !row.Has(kInternal); }
 
 std::string Padding(const OpRow& row) {
@@ -58,7 +58,7 @@ std::string Batching(const OpRow& row, const OpFacts& facts) {
   return trait.empty() ? Text(kRowRules[static_cast<size_t>(facts.rows)]) : trait;
 }
 
-// Segments are what packing makes.
+// Segments are made by packing.
 std::string Packing(const OpRow& row, const OpFacts& facts) {
   if (facts.Is(kOfSegments) && facts.packing == PackRule::kNone) return "";
   const std::string trait = ByTrait(row);

@@ -15,7 +15,7 @@ struct OpMatrixRow {
   std::vector<std::string> facts;
 };
 
-// A column: its heading, what serves an op that lacks the fact.
+// A column: its heading, and the substitute for an op that lacks the fact.
 struct OpColumn {
   absl::string_view name;
   absl::string_view without;
@@ -25,7 +25,7 @@ const std::vector<OpColumn>& OpColumns();
 // One row for each op of the table, in its order.
 std::vector<OpMatrixRow> OpMatrix();
 
-// The matrix as text, and below it the ops that miss each fact.
+// Returns the matrix as text, and below it the ops that miss each fact.
 std::string OpMatrixText();
 
 }  // namespace reprise::cli

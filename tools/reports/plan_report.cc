@@ -50,7 +50,7 @@ std::string MemoryText(const Judgement& judged, const PlanFacts& facts) {
   return Count(static_cast<uint64_t>(judged.held_elements));
 }
 
-// A line for each k: the solver's waste as a bar, the others as letters where theirs are.
+// Returns a line for each k: the solver's waste as a bar, the others as letters where theirs are.
 std::string WasteChart(const PlanTable& table) {
   double most = 0;
   for (const auto& row : table.rows) {
@@ -83,7 +83,7 @@ std::string WasteChart(const PlanTable& table) {
   return text;
 }
 
-// A column for each range of lengths, eight heights, and below it where the boundaries are.
+// Returns a column for each range of lengths, eight heights, and below it where the boundaries are.
 std::string HistogramText(const PlannedLengths& lengths, const Judgement& chosen) {
   static constexpr const char* kHeights[] = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                              "\u2585", "\u2586", "\u2587", "\u2588"};

@@ -12,20 +12,20 @@ struct PlanFacts {
   std::string source;  // file, or model and server
   int chosen = 8;      // the number of buckets that the report ends with
   std::string axis = "sequence";
-  bool measured = false;         // time is that of replays; otherwise elements stand for it
+  bool measured = false;         // time is measured in replays; otherwise elements stand for it
   double bytes_per_element = 0;  // memory of a recipe; 0: not known, elements are shown
   double capture_ms = 0;         // time of one capture; 0: not known
 };
 
-// The lengths, their histogram with the chosen boundaries, and four tables: waste, time, memory and
-// captures by k and strategy; a chart of waste; what the solver's boundaries are.
+// Returns the lengths, their histogram with the chosen boundaries, and four tables: waste, time,
+// memory and captures by k and strategy; a chart of waste; the solver's boundaries.
 std::string PlanText(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 
 // Lines for config.pbtxt.
 std::string PlanConfig(const PlannedLengths& lengths, const Judgement& chosen,
                        const PlanFacts& facts);
 
-// The table, and the lines of PlanConfig, as JSON.
+// Returns the table, and the lines of PlanConfig, as JSON.
 std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 
 // Two panels: waste by k for each strategy, and the histogram with the chosen boundaries.

@@ -43,7 +43,7 @@ std::string Line(double x1, double y1, double x2, double y2, absl::string_view s
       stroke, more);
 }
 
-// A step of 1, 2 or 5 times a power of ten that divides `span` into about `count` parts.
+// Returns a step of 1, 2 or 5 times a power of ten that divides `span` into about `count` parts.
 double NiceStep(double span, int count) {
   const double raw = span / count;
   const double power = std::pow(10, std::floor(std::log10(raw)));

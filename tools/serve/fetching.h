@@ -16,7 +16,7 @@ struct FetchingFlags {
   int64_t max_download_mb = kDefaultMostDownloadMb;
 
   void Add(CLI::App& command, const char* meaning);
-  // Errors: those of FetchModel. Warnings go to the standard error.
+  // Errors as of FetchModel. Warnings go to the standard error.
   absl::StatusOr<FetchedModel> Fetch() const;
 };
 

@@ -40,7 +40,7 @@ void PassOn(int number) {
   if (const pid_t child = child_pid; child > 0) kill(child, number);
 }
 
-// The daemon beside this program, else the one on $PATH.
+// Returns the daemon next to this program, else the one on $PATH.
 std::string DaemonPath() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
@@ -59,7 +59,7 @@ std::string NameFor(const RunFlags& flags) {
                                                                : path.stem();
 }
 
-// A line of shell that asks what the folder says that the model is for.
+// Returns a line of shell that makes a request suited to the model's purpose by its folder.
 std::string CallFor(const std::string& name, const std::string& path, int http_port) {
   std::error_code error;
   const fs::path file =

@@ -49,7 +49,7 @@ constexpr cpu::KernelFamily (*kFamilies[])() = {
 };
 // clang-format on
 
-// Whether the op is a Cast to float32 of a weight that is stored in half.
+// Returns whether the op is a Cast to float32 of a weight that is stored in half.
 bool Widens(absl::string_view op, const Attributes& attributes, const Tensor& weight) {
   return op == CastOp::kName && attributes.Int("to", 0) == ops::OnnxNumber(DType::kFloat32) &&
          cpu::IsHalf(weight.dtype());
@@ -140,7 +140,7 @@ absl::StatusOr<BoundKernel> CpuDevice::Bind(const Graph& graph, NodeId node,
     if (candidate.option.kernel == option.kernel) return std::move(candidate.bound);
   }
   return absl::InternalError(
-      absl::StrCat(NodeLabel(graph.node(node)), ": kernel '", option.kernel, "' is no option"));
+      absl::StrCat(NodeLabel(graph.node(node)), ": kernel '", option.kernel, "' is not an option"));
 }
 
 absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attributes& attributes,

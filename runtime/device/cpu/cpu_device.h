@@ -2,7 +2,7 @@
 //
 // A device of a lower `max_isa` uses no instruction above it, its
 // fingerprint differs, and so do its packed weights: recipes never cross.
-// Packed weights keep what they need of the device alive; it need not outlive them.
+// Packed weights keep alive the parts of the device that they need; it need not outlive them.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(Isa max_isa = kEveryIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 
-  // OK if OpenBLAS serves the products it is wanted for, else the reason why not; these products
+  // OK if OpenBLAS serves the products it is needed for, else the reason why not; these products
   // then run by our own or the reference kernels. Always OK with GemmProvider::kOwn.
   absl::Status openblas_status() const { return openblas_status_; }
 

@@ -1,4 +1,4 @@
-// The ops that the fast kernels of this folder know, for those who list them.
+// The ops that the fast kernels of this folder know, for lists of them.
 #pragma once
 
 #include "absl/strings/string_view.h"

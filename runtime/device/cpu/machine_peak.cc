@@ -54,7 +54,7 @@ double RunMultiplyAdds(int64_t steps) {
   return 2e-9 * kChains * static_cast<double>(steps * hn::Lanes(d)) / seconds.count();
 }
 
-// The sum of `count` floats, a multiple of 8 vectors: as fast as they can be read.
+// Returns the sum of `count` floats, a multiple of 8 vectors: as fast as they can be read.
 float Sum(const float* HWY_RESTRICT x, size_t count) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -87,7 +87,7 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The elements a second, in 1e9, of a function over an array in the L1 cache.
+// Returns the elements a second, in 1e9, of a function over an array in the L1 cache.
 double FunctionRate(UnaryFunction function) {
   constexpr int64_t kCount = 2048;
   constexpr int kRepeats = 400;

@@ -20,7 +20,7 @@ double MeasureGflops(Isa isa);
 class WeightReader {
  public:
   WeightReader(Isa isa, size_t bytes);
-  // The bytes that Pass reads, at least as many as the constructor was given.
+  // Returns the bytes that Pass reads, at least as many as the constructor was given.
   size_t bytes() const { return bytes_; }
   // Reads all of the bytes once, in order.
   void Pass() const;
@@ -32,8 +32,8 @@ class WeightReader {
   const std::shared_ptr<std::byte> block_;
 };
 
-// 1e9 bytes a second that one core reads of a buffer of `bytes` bytes, again and again: that of a
-// cache where it fits into one.
+// Measures 1e9 bytes a second that one core reads of a buffer of `bytes` bytes, repeatedly: the
+// bandwidth of a cache where it fits into one.
 double MeasureReadBandwidth(Isa isa, size_t bytes);
 
 // Measures for a recipe with `weight_bytes` of weights, and at most `other_bytes` of other operands

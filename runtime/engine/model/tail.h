@@ -52,7 +52,7 @@ class Tail {
 
   // A description, for people, of the sizes of the sections that ran as recipes.
   struct SectionWords {
-    std::string section;             // "behind NonZero 'find'"
+    std::string section;             // "after NonZero 'find'"
     std::vector<std::string> sizes;  // SectionPadding::Words
   };
   std::vector<SectionWords> Sections() const;

@@ -28,7 +28,7 @@
 namespace reprise {
 namespace {
 
-// How many dims `value` has where that is known.
+// Returns how many dims `value` has where that is known.
 std::optional<int64_t> RankOf(const Graph& graph, ValueId id) { return KnownRank(graph.value(id)); }
 
 // INVALID_ARGUMENT where known places lie outside a last dim of `x` that is known too: no request
@@ -64,12 +64,12 @@ absl::StatusOr<Tensor> ListOf(const NodeDraft& draft, const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("there are no attributes '", name, "_...'"));
 }
 
-// The text that an encoder answers for what is no key.
+// Returns the text that an encoder answers for an unknown key.
 Tensor DefaultText(const NodeDraft& draft) {
   return Tensor::Int64s(PlacesOf(draft, {draft.attributes.String("default_string", kUnusedText)}));
 }
 
-// The answer of a LabelEncoder to an input that is no key.
+// Returns the answer of a LabelEncoder to an input that is no key.
 absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
   const Attributes& attributes = draft.attributes;
   const bool text = IsTextList(draft, "values");
@@ -99,8 +99,8 @@ absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
   }
 }
 
-// The draft becomes the one of `values` at the place of its input among `keys`, or `otherwise`, one
-// element, where it is none of them.
+// Turns the draft into the element of `values` at the index of its input among `keys`, or
+// `otherwise`, one element, where it is none of them.
 void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& values,
             const Tensor& otherwise) {
   const size_t bytes = values.bytes();
@@ -117,7 +117,8 @@ void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& va
   draft.inputs = {steps.Constant("values", std::move(table)), place};
 }
 
-// Texts into the numbers beside them in a list, or those numbers into texts, as the input says.
+// Maps texts to the numbers at the same index of a list, or numbers to texts, depending on the
+// input.
 void BothWays(NodeDraft& draft, Graph& graph, const std::vector<std::string>& texts,
               const std::vector<int64_t>& numbers) {
   const Tensor places = Tensor::Int64s(PlacesOf(draft, texts));

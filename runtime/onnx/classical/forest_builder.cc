@@ -67,7 +67,7 @@ class Builder {
   struct Placed {
     T threshold = 0;
     int32_t column = kNothing;
-    int32_t next = 0;  // its first child; of a jump what comes next
+    int32_t next = 0;  // its first child; of a jump its target
   };
   static constexpr int32_t kNothing = -1;
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -103,7 +103,7 @@ class Builder {
     const Target yes = {node.yes}, no = {node.no};
     const bool missing = node.missing_is_yes;
     if (threshold != threshold) {
-      // Nothing compares with what is no number; but it is not equal to it.
+      // A comparison with NaN is false; only "not equal" holds.
       if (node.question == TreeQuestion::kOther) return {kNaN, false, yes, yes};
       return missing ? Question{kInfinity, false, no, yes} : Question{kNaN, false, no, no};
     }
@@ -166,7 +166,7 @@ class Builder {
         placed_nodes_[work.at] = {
             static_cast<T>(question.threshold),
             static_cast<int32_t>(node.column) | (question.mirrored ? kMirrored : 0), pair};
-        // The child that was asked for first is met more often by what comes from elsewhere.
+        // The child that was asked for first is reached more often from other nodes.
         for (const int32_t which : {1, 0}) {
           const Target& child = which == 0 ? question.first : question.second;
           const int32_t at = pair + which;
@@ -268,7 +268,7 @@ class Builder {
                        entries * 2 >= shape_.leaves * shape_.targets;
     shape_.kind = dense ? LeafKind::kDense : LeafKind::kSparse;
     shape_.entries = dense ? 0 : entries;
-    // Sums that begin with 0 are those of numbers that are added.
+    // Sums of added numbers begin with 0.
     shape_.complete = shape_.complete && shape_.sum == LeafSum::kSum;
     return absl::OkStatus();
   }

@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// A list of one number a column, or of one for all of them.
+// Returns a list of one number a column, or of one for all of them.
 ValueId Broadcast(Steps& steps, const std::vector<float>& values) {
   return values.size() == 1 ? steps.Float(values[0]) : steps.Floats("vector", values);
 }

@@ -11,13 +11,13 @@
 
 namespace reprise {
 
-// The numbers of the attribute `name`, a list or (as `name`_as_tensor) a tensor; none if there is
-// neither. `is_double` is set where the tensor is of f64.
+// Returns the numbers of the attribute `name`, a list or (as `name`_as_tensor) a tensor; none if
+// there is neither. `is_double` is set where the tensor is of f64.
 std::vector<double> NumbersOf(const Attributes& attributes, const std::string& name,
                               bool* is_double = nullptr);
 
-// The attribute `name`, a list of floats; an empty one if there is none. Not copied: it is gone
-// when a draft is given other attributes.
+// Returns the attribute `name`, a list of floats; an empty one if there is none. Not copied:
+// the reference is valid until a draft is given other attributes.
 const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name);
 
 absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes);
@@ -31,25 +31,25 @@ inline constexpr char kUnusedText[] = "_Unused";
 // The attribute `name`, a list of texts; null where it is not there or empty.
 const std::vector<std::string>* TextsIn(const Attributes& attributes, const std::string& name);
 
-// Whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.
+// Returns whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.
 bool IsTextList(const NodeDraft& draft, const std::string& name);
 
 // Their places in the vocabulary of the draft, which has them.
 std::vector<int64_t> PlacesOf(const NodeDraft& draft, const std::vector<std::string>& texts);
 
-// The labels of a classifier: those of the attribute `ints`, or the places of its texts.
+// Returns the labels of a classifier: the attribute `ints`, or the indices of its texts.
 std::vector<int64_t> ClassLabels(const NodeDraft& draft, const std::string& ints);
 
-// The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
+// Returns the dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
 DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value);
 // `value` as floats (or doubles), with a Cast where it may be something else.
 ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype = DType::kFloat32);
 
-// The draft of a classifier, whose outputs are labels and scores, becomes ClassScores of `sums`; of
-// a regressor, whose only output is scores, with `labels` false.
+// Turns the draft of a classifier, whose outputs are labels and scores, into ClassScores of `sums`;
+// the draft of a regressor, whose only output is scores, with `labels` false.
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels);
 
-// A classifier's outputs are labels and scores, those of our ops scores and labels.
+// Reorders the outputs: a classifier has labels and scores, our ops have scores and labels.
 void ScoresBeforeLabels(NodeDraft& draft);
 
 absl::Status RequireOneInput(const NodeDraft& draft);

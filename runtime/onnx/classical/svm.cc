@@ -31,8 +31,8 @@ ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>&
   return steps.Constant(name, Tensor::FromVector(DType::kFloat32, {columns, count}, turned));
 }
 
-// The kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is added to
-// products that no function follows.
+// Returns the kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is
+// added to products that no function follows.
 absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
                                const std::vector<float>& vectors, int64_t count,
                                const std::string& type) {
@@ -103,8 +103,8 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
        steps.Floats("rho", rho)});
 }
 
-// Above this sum of what the vectors of a decision weigh, float32 loses more of it than a
-// thousandth of the margin, which is 1: large weights nearly cancel.
+// Where the weights of the vectors of a decision sum to more than this, float32 loses
+// more than a thousandth of the margin, which is 1: large weights nearly cancel.
 constexpr double kMostWeight = 1 << 14;
 
 bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
@@ -113,7 +113,7 @@ bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
   return std::any_of(sums.begin(), sums.end(), [](double sum) { return sum > kMostWeight; });
 }
 
-// The decisions of `count` support vectors, by `weights`, plus `rho`: [rows, results].
+// Returns the decisions of `count` support vectors, by `weights`, plus `rho`: [rows, results].
 absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
                                   const std::vector<Weight>& weights, int64_t count,
                                   const std::vector<float>& rho) {
@@ -220,8 +220,8 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   if (!rules.prob_a.empty()) {
     RETURN_IF_ERROR(CheckLength("prob_a", rules.prob_a.size(), static_cast<size_t>(pairs)));
   }
-  // Decision (i, j): the vectors of class i with coefficients of row j - 1, those of class j with
-  // row i.
+  // Decision (i, j): the vectors of class i with coefficients of row j - 1, the vectors of class
+  // j with row i.
   std::vector<Weight> weights;
   weights.reserve(coefficients.size());
   std::vector<int64_t> starts = {0};

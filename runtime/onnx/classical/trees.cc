@@ -96,7 +96,7 @@ class NodeNames {
   HashMap<std::pair<int64_t, int64_t>, int32_t> by_name_;
 };
 
-// Attributes that begin with `weights` ("class" or "target") say what the leaves give.
+// Attributes that begin with `weights` ("class" or "target") hold the values of the leaves.
 absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::string& weights,
                                       int64_t targets) {
   SourceTrees trees;
@@ -146,7 +146,7 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
     if (!rooted.insert(tree_ids[i]).second) continue;
     trees.roots.push_back(static_cast<int32_t>(i));
   }
-  // Questions that no root leads to are those of a cycle.
+  // Questions that no root leads to form a cycle.
   std::vector<bool> reached(count, false);
   std::vector<int32_t> open = trees.roots;
   while (!open.empty()) {
@@ -198,7 +198,7 @@ void GiveZeros(SourceTrees& trees) {
   }
 }
 
-// The sums of `trees` over the rows of the draft's input.
+// Returns the sums of `trees` over the rows of the draft's input.
 absl::StatusOr<ValueId> AddForest(NodeDraft& draft, SourceTrees& trees, Graph& graph) {
   trees.is_double = trees.is_double || TypeBefore(draft, graph, draft.inputs[0]) == DType::kFloat64;
   ASSIGN_OR_RETURN(BuiltForest forest, BuildForest(trees));
@@ -306,7 +306,7 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
   if (!missing.empty()) {
     RETURN_IF_ERROR(CheckLength("nodes_missing_value_tracks_true", missing.size(), count));
   }
-  // Nodes first, then leaves, then what sets of members add.
+  // Nodes first, then leaves, then the nodes that sets of members add.
   const auto inner = static_cast<int64_t>(count);
   trees.leaves = static_cast<int32_t>(leaf_weights.size());
   trees.nodes.resize(count + leaf_weights.size());
@@ -356,7 +356,7 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
     size_t end = member;
     while (end < members.size() && members[end] == members[end]) ++end;
     if (member == end) {
-      // In an empty set there is nothing: no number is equal to what is none.
+      // Nothing is in an empty set: no number is equal to NaN.
       node.threshold = std::numeric_limits<double>::quiet_NaN();
       trees.nodes[i] = node;
     }

@@ -9,12 +9,12 @@
 
 namespace reprise {
 
-// The attributes of `node`. UNIMPLEMENTED for graphs, sparse tensors and types; INVALID_ARGUMENT
-// for what is broken. Errors name the attribute.
+// Returns the attributes of `node`. UNIMPLEMENTED for graphs, sparse tensors and types;
+// INVALID_ARGUMENT for broken ones. Errors name the attribute.
 absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorReader& tensors);
 
-// The value of a Constant node, in any of its forms; of text the places in `vocabulary`, which has
-// it.
+// Returns the value of a Constant node, in any of its forms; of text the places in `vocabulary`,
+// which has it.
 absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes, const Vocabulary& vocabulary);
 
 }  // namespace reprise

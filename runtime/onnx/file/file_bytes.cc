@@ -65,7 +65,7 @@ MappedFile::~MappedFile() {
 absl::Status MappedFile::Intact() const {
   if (!watched_->lost() && !changed_) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
-      "'", path_, "', of ", bytes_, " bytes when it was loaded, was changed where it lies: put ",
+      "'", path_, "', of ", bytes_, " bytes when it was loaded, was changed in place: put ",
       "another file in its place by renaming it, and load the model again"));
 }
 
@@ -84,7 +84,7 @@ absl::Status MappedFile::LookAgain() const {
 }
 
 absl::StatusOr<FileBytes> MapFile(const std::string& path) {
-  // Not to wait for who writes to a pipe; nothing else minds.
+  // O_NONBLOCK: does not wait for the writer of a pipe; other files ignore it.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int error = errno;

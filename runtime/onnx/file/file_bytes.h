@@ -29,9 +29,9 @@ class MappedFile {
 
   // DATA_LOSS once a page was not there any more, or LookAgain saw a change. A few nanoseconds.
   absl::Status Intact() const;
-  // The same, after a look at the file: its size and time of change are those that it was mapped
-  // with, or only its time is another and what samples of it hold is the same, or another file has
-  // its name, and this one is nobody's business any more. A microsecond; after a change a hundred.
+  // The same, after another stat() of the file. OK if its size and time of change are still the
+  // mapped ones, if only its time differs and samples of its contents do not, or if another file
+  // has its name, so that this one no longer matters. A microsecond; after a change a hundred.
   absl::Status LookAgain() const;
 
  private:
@@ -49,19 +49,19 @@ class MappedFile {
 struct FileBytes {
   absl::string_view bytes;
   std::shared_ptr<const void> owner;       // keeps `bytes` alive
-  std::shared_ptr<const MappedFile> file;  // whose pages they are, which may be dropped; or null
+  std::shared_ptr<const MappedFile> file;  // owner of the pages, which may be dropped; or null
   bool mapped() const { return file != nullptr; }
 };
 
 // NOT_FOUND or INVALID_ARGUMENT naming the path.
 absl::StatusOr<FileBytes> MapFile(const std::string& path);
 
-// A 64-byte aligned copy of `bytes`.
+// Returns a 64-byte aligned copy of `bytes`.
 FileBytes CopyBytes(absl::string_view bytes);
 
-// The whole pages inside `bytes` may leave memory until they are read again: what was copied out of
-// a mapping should not count twice. Nothing happens where `bytes` is not inside `file`, or `file`
-// no mapping.
+// Lets the whole pages inside `bytes` leave memory until they are read again: bytes that were
+// copied out of a mapping should not count twice. Does nothing where `bytes` is not inside `file`,
+// or `file` no mapping.
 void DropPages(const FileBytes& file, absl::string_view bytes);
 
 }  // namespace reprise

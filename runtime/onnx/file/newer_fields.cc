@@ -18,7 +18,7 @@ constexpr int kNodeMetadata = 9;
 constexpr int kFunctionDefaults = 11;
 constexpr int kFunctionOverload = 13;
 
-// The texts, or the messages as bytes, that field `number` of `message` holds.
+// Returns the texts, or the messages as bytes, that field `number` of `message` holds.
 std::vector<std::string> FieldOf(const google::protobuf::Message& message, int number) {
   std::vector<std::string> held;
   const google::protobuf::Reflection& reflection = *message.GetReflection();
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<onnx::AttributeProto>> DefaultsOf(const onnx::Functio
     if (defaults.emplace_back().ParseFromString(bytes)) continue;
     return absl::InvalidArgumentError(absl::StrCat("function '", function.name(),
                                                    "': the default of its attribute ",
-                                                   defaults.size(), " is no attribute"));
+                                                   defaults.size(), " is not an attribute"));
   }
   return defaults;
 }

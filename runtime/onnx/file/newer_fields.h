@@ -12,8 +12,8 @@
 
 namespace reprise {
 
-// Which of the model's functions of one name a node calls, or a function is (format version 10);
-// "" where nothing is said.
+// Returns which of the model's functions of one name a node calls, or a function is (format
+// version 10); "" where nothing is said.
 std::string OverloadOf(const onnx::NodeProto& node);
 std::string OverloadOf(const onnx::FunctionProto& function);
 

@@ -1,4 +1,5 @@
-// The exporter's remarks on a node beside the computation: scopes, the stack of the line of source.
+// The exporter's remarks on a node besides the computation: scopes, the stack of the line of
+// source.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The ONNX protobuf messages, with the settings that the packaged headers want.
+// The ONNX protobuf messages, with the settings that the packaged headers need.
 #pragma once
 
 #ifndef ONNX_ML

@@ -62,7 +62,7 @@ class FieldReader {
  private:
   absl::Status Broken(int position) const {
     return absl::InvalidArgumentError(
-        absl::StrCat("the model file is truncated or no ONNX file (at byte ",
+        absl::StrCat("the model file is truncated or not an ONNX file (at byte ",
                      message_.data() - base_ + position, ")"));
   }
 

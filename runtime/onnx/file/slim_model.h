@@ -1,4 +1,4 @@
-// A model without its weights: what protobuf parses.
+// A model without its weights: the part that protobuf parses.
 //
 // Parsing a whole model file would copy every weight. Instead the file is walked field by field;
 // the bytes of `graph.initializer[i].raw_data` are left out of the copy that protobuf sees and

@@ -88,10 +88,11 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
     const int64_t most =
         std::min(kFewSparseBytes + kSparseBytesOfOne * sparse_file_bytes_, kMostSparseBytes);
     if (elements > (most - sparse_bytes_) / size) {
-      return absl::UnimplementedError(absl::StrCat(
-          "with the sparse tensor ", ShapeToString(shape), " those of the model have more than ",
-          most, " bytes, zeros included, the limit for ", sparse_file_bytes_,
-          " bytes of values and indices"));
+      return absl::UnimplementedError(
+          absl::StrCat("with the sparse tensor ", ShapeToString(shape),
+                       " the sparse tensors of the model have more than ", most,
+                       " bytes, zeros included, the limit for ", sparse_file_bytes_,
+                       " bytes of values and indices"));
     }
     sparse_bytes_ += elements * size;
     const int64_t count = values.num_elements(), rank = static_cast<int64_t>(shape.size());
@@ -242,7 +243,7 @@ absl::StatusOr<const FileBytes*> TensorReader::ExternalFile(const std::string& l
     return absl::InvalidArgumentError(
         absl::StrCat("external data location '", location, "' is not inside the model's folder"));
   }
-  // Beside the resolved model file, or beside the link to it when that leads to the same folder.
+  // Next to the resolved model file, or next to the link to it when that leads to the same folder.
   std::error_code error;
   const fs::path folder = fs::canonical(fs::path(model_path_), error).parent_path();
   fs::path file = fs::canonical(folder / relative, error);
@@ -272,7 +273,7 @@ absl::StatusOr<Tensor> TensorReader::ReadExternal(const onnx::TensorProto& proto
     if (entry.key() == "length") valid = absl::SimpleAtoi(entry.value(), &length) && length >= 0;
     if (!valid) {
       return absl::InvalidArgumentError(
-          absl::StrCat("external data ", entry.key(), " '", entry.value(), "' is no size"));
+          absl::StrCat("external data ", entry.key(), " '", entry.value(), "' is not a size"));
     }
   }
   ASSIGN_OR_RETURN(const FileBytes* file, ExternalFile(location));

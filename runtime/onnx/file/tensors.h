@@ -23,17 +23,17 @@ class TensorReader {
   TensorReader(const std::string& model_path, FileBytes file,
                const Vocabulary* vocabulary = nullptr);
 
-  // The tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views of the
-  // model's file), else in the message. What is like a parameter keeps pointing into a mapping, at
-  // any address (see Tensor::Aligned); everything else is copied. Float8 is read as its bits,
-  // uint8. INVALID_ARGUMENT for what is broken, UNIMPLEMENTED for dtypes that we lack; both name
+  // Reads the tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views
+  // of the model's file), else in the message. A parameter keeps pointing into a mapping, at any
+  // address (see Tensor::Aligned); everything else is copied. Float8 is read as its bits, uint8.
+  // INVALID_ARGUMENT for a broken tensor, UNIMPLEMENTED for dtypes that we lack; both name
   // `label`.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view raw,
                               absl::string_view label);
 
-  // The tensor in `proto`, zeros included. Errors are those of Read, and UNIMPLEMENTED where all
-  // of the reader's come to more than 256 MiB and 64 for each byte of their values and indices, or
-  // to 2 GiB.
+  // Reads the tensor in `proto`, zeros included. Errors as of Read, and UNIMPLEMENTED where all of
+  // the reader's come to more than 256 MiB and 64 for each byte of their values and indices, or to
+  // 2 GiB.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto, absl::string_view label);
 
   // Reads numbers of four bits: their bytes, two numbers each, low bits first, as Read would read
@@ -42,7 +42,7 @@ class TensorReader {
                                      absl::string_view label);
   static bool HoldsNibbles(const onnx::TensorProto& proto);
 
-  // All that tensors may point into.
+  // Returns all that tensors may point into.
   std::vector<FileBytes> Files() const;
 
  private:
@@ -52,7 +52,7 @@ class TensorReader {
   absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<Tensor> ReadExternal(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<const FileBytes*> ExternalFile(const std::string& location);
-  // The bytes, shared with `file` when they are a parameter's, else copied.
+  // Returns the bytes, shared with `file` when they are a parameter's, else copied.
   absl::StatusOr<Tensor> FromBytes(DType dtype, Shape shape, absl::string_view bytes,
                                    const FileBytes& file);
 
@@ -60,7 +60,7 @@ class TensorReader {
   FileBytes file_;
   const Vocabulary* vocabulary_;
   int64_t sparse_bytes_ = 0;                   // bytes that ReadSparse has returned
-  int64_t sparse_file_bytes_ = 0;              // what the file holds of them
+  int64_t sparse_file_bytes_ = 0;              // bytes that they take in the file
   std::map<std::string, FileBytes> external_;  // keyed by location
 };
 

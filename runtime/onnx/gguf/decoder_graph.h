@@ -9,7 +9,7 @@
 namespace reprise {
 
 // Inputs: input_ids, attention_mask, past_key_values.N.{key,value}. Outputs: logits,
-// present.N.{key,value}. Errors: those of ReadDecoderPlan and GraphWriter.
+// present.N.{key,value}. Errors as of ReadDecoderPlan and GraphWriter.
 absl::StatusOr<onnx::ModelProto> WriteDecoder(const GgufSettings& settings);
 
 }  // namespace reprise

@@ -12,7 +12,7 @@ namespace {
 
 enum class Window {
   kNone,   // a window that the file names is refused
-  kAll,    // every layer has that of the file
+  kAll,    // every layer has the file's
   kMixed,  // some layers have it
 };
 
@@ -43,7 +43,7 @@ const Family* FamilyOf(absl::string_view architecture) {
   return nullptr;
 }
 
-// Members of what is not computed here: a model that has them would be computed wrongly.
+// Members of features that are not computed here: a model that has them would be computed wrongly.
 constexpr const char* kRefused[] = {"expert_count",
                                     "expert_used_count",
                                     "attention.max_alibi_bias",
@@ -54,7 +54,7 @@ constexpr const char* kRefused[] = {"expert_count",
                                     "rope.scaling.yarn_log_multiplier",
                                     "use_parallel_residual"};
 
-// A number that means nothing where it is 0.
+// Returns a number that means nothing where it is 0.
 absl::StatusOr<double> Optional(const GgufSettings& settings, const char* name, double fallback) {
   ASSIGN_OR_RETURN(const double value, settings.Number(name, fallback));
   if (value >= 0 && std::isfinite(value)) return value;
@@ -85,7 +85,7 @@ absl::Status ReadSizes(const GgufSettings& settings, DecoderPlan& plan) {
         absl::StrCat("member '", settings.Key("block_count"), "' is ", plan.layers));
   }
   if (plan.heads % plan.kv_heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(plan.heads, " heads are no multiple of ",
+    return absl::InvalidArgumentError(absl::StrCat(plan.heads, " heads are not a multiple of ",
                                                    plan.kv_heads, " of keys and values"));
   }
   if (!settings.Has("attention.key_length") && plan.hidden % plan.heads != 0) {

@@ -1,5 +1,5 @@
-// DecoderPlan: what the metadata of a GGUF file says of a decoder, checked, with what its
-// architecture implies and no member says.
+// DecoderPlan: the metadata of a GGUF file about a decoder, checked, with the settings
+// that its architecture implies and no member states.
 //
 // Errors: INVALID_ARGUMENT for members that are missing or contradict each other, UNIMPLEMENTED for
 // architectures and settings that are not supported; all by name.
@@ -30,7 +30,7 @@ struct DecoderPlan {
   double rope_base = 0;
   RopeScaling rope_scaling;
   double window_rope_base = 0;  // layers with a window have it, without scaling; 0: as all others
-  std::string rope_factors;     // the tensor whose numbers divide frequencies; empty: none
+  std::string rope_factors;     // the tensor that frequencies are divided by; empty: none
 };
 
 absl::StatusOr<DecoderPlan> ReadDecoderPlan(const GgufSettings& settings);

@@ -24,7 +24,7 @@ constexpr char kRows[] = "batch_size", kTokens[] = "sequence_length";
 struct EncoderPlan {
   int64_t layers = 0, hidden = 0, heads = 0, context = 0;
   float epsilon = 0;
-  bool rotary = false;  // positions are turned, and a gate stands before each inner layer
+  bool rotary = false;  // positions are rotated, and a gate precedes each inner layer
   double rope_base = 0;
 
   int64_t head_size() const { return hidden / heads; }

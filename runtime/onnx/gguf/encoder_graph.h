@@ -12,7 +12,7 @@ namespace reprise {
 bool IsEncoder(absl::string_view architecture);
 
 // Inputs: input_ids, attention_mask, and token_type_ids where the file has types. Output:
-// last_hidden_state. Errors: those of GgufSettings and GraphWriter.
+// last_hidden_state. Errors as of GgufSettings and GraphWriter.
 absl::StatusOr<onnx::ModelProto> WriteEncoder(const GgufSettings& settings);
 
 }  // namespace reprise

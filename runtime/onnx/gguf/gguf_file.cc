@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // More files than any model has.
 constexpr int64_t kMostParts = 1000;
 
-// The name of part `part` of `parts`, beside the first one's.
+// Returns the name of part `part` of `parts`, in the folder of the first one.
 absl::StatusOr<std::string> NameOfPart(const std::string& first, int64_t part, int64_t parts) {
   const std::string ending = absl::StrFormat("-%05d-of-%05d.gguf", 1, parts);
   if (!absl::EndsWith(first, ending)) {

@@ -1,6 +1,6 @@
-// GgufFile: what a GGUF file holds: members of metadata by name, and where its tensors lie.
+// GgufFile: the contents of a GGUF file: members of metadata by name, and where its tensors lie.
 //
-// The format is that of ggml's `docs/gguf.md`, versions 2 and 3, little-endian:
+// The format is described in ggml's `docs/gguf.md`, versions 2 and 3, little-endian:
 //   "GGUF", version u32, number of tensors u64, number of members u64;
 //   each member: key, type u32, value; a text is its length u64 and its bytes; a list is the type
 //   of
@@ -14,7 +14,7 @@
 // is allocated, sums for overflow, ranges against the file.
 //
 // Ownership: views point into mappings that it shares. Threads: immutable.
-// Errors: INVALID_ARGUMENT for a broken file, UNIMPLEMENTED for what is not supported; both name
+// Errors: INVALID_ARGUMENT for a broken file, UNIMPLEMENTED for an unsupported one; both name
 // the
 //   file and the culprit.
 #pragma once
@@ -62,12 +62,12 @@ class GgufFile {
     FileBytes bytes;
   };
 
-  // Whether `bytes` begin as those of such a file.
+  // Returns whether `bytes` begin like such a file.
   static bool Begins(absl::string_view bytes);
-  // Whether the file at `path` does; false where it cannot be read.
+  // Returns whether the file at `path` does; false where it cannot be read.
   static bool IsOne(const std::string& path);
 
-  // The model at `path`, whose bytes are `file`; other parts are read beside it.
+  // Reads the model at `path`, whose bytes are `file`; other parts are read from the same folder.
   static absl::StatusOr<GgufFile> Read(const std::string& path, FileBytes file);
   static absl::StatusOr<GgufFile> Open(const std::string& path);
 
@@ -82,7 +82,7 @@ class GgufFile {
   absl::StatusOr<std::optional<double>> Number(absl::string_view key) const;
   absl::StatusOr<std::optional<bool>> Bool(absl::string_view key) const;
   absl::StatusOr<std::optional<std::string>> Text(absl::string_view key) const;
-  // An empty list where there is no such member.
+  // Returns an empty list where there is no such member.
   absl::StatusOr<std::vector<absl::string_view>> Texts(absl::string_view key) const;
   absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view key) const;
 

@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-// The model at `path`, whose bytes are `file`. Its initializers are external data in the file.
-// Errors: those of GgufFile; UNIMPLEMENTED for an architecture, a setting or a tensor that is not
-// known, INVALID_ARGUMENT for one that is missing or has the wrong shape; all by name.
+// Returns the model at `path`, whose bytes are `file`. Its initializers are external data in the
+// file. Errors as of GgufFile; UNIMPLEMENTED for an architecture, a setting or a tensor that is
+// not known, INVALID_ARGUMENT for one that is missing or has the wrong shape; all by name.
 absl::StatusOr<onnx::ModelProto> GgufAsOnnx(const std::string& path, const FileBytes& file);
 
 }  // namespace reprise

@@ -34,7 +34,7 @@ constexpr int64_t kMostAlignment = 1 << 20;
 constexpr uint64_t kLeastMember = 13, kLeastTensor = 32;
 constexpr size_t kLongestName = 4096;  // shown in errors
 
-// The bytes of an element of a list; 0 where it has no fixed size.
+// Returns the bytes of an element of a list; 0 where it has no fixed size.
 uint64_t SizeOf(uint32_t type) {
   switch (type) {
     case kUint8:
@@ -87,7 +87,7 @@ int64_t IntAt(uint32_t type, const char* from) {
       return Load<int32_t>(from);
     case kInt64:
       return Load<int64_t>(from);
-    // Beyond what an int64 holds it is negative, which nothing takes.
+    // Beyond the range of an int64 it is negative, which every caller refuses.
     default:
       return static_cast<int64_t>(Load<uint64_t>(from));
   }
@@ -163,7 +163,7 @@ absl::Status GgufReader::ReadMember(GgufFile& model) {
     if (alignment == nullptr || *alignment <= 0 || *alignment > kMostAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(*alignment))) {
       return absl::InvalidArgumentError(
-          "member 'general.alignment' is no power of two up to 1048576");
+          "member 'general.alignment' is not a power of two up to 1048576");
     }
     alignment_ = *alignment;
   }
@@ -256,7 +256,7 @@ absl::Status GgufReader::ReadTensor(GgufFile& model) {
   const int64_t row = tensor.dims.empty() ? 1 : tensor.dims.back();
   if (row % known->numbers != 0) {
     return absl::InvalidArgumentError(absl::StrCat(label, ": rows of ", row,
-                                                   " numbers are no whole blocks of ",
+                                                   " numbers are not whole blocks of ",
                                                    known->numbers, " of ", known->name));
   }
   if (__builtin_mul_overflow(numbers / known->numbers, known->bytes, &tensor.bytes)) {

@@ -31,7 +31,7 @@ class GgufReader {
   absl::StatusOr<GgufValue> ReadValue(uint32_t type);
   absl::StatusOr<GgufValue> ReadList();
   absl::StatusOr<absl::string_view> ReadText();
-  // The next `bytes` bytes.
+  // Returns the next `bytes` bytes.
   absl::StatusOr<absl::string_view> Take(uint64_t bytes);
   template <typename T>
   absl::StatusOr<T> Number();

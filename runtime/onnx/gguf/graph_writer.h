@@ -1,4 +1,5 @@
-// GraphWriter: writes an ONNX graph whose weights are the tensors of a GGUF file, where they lie.
+// GraphWriter: writes an ONNX graph whose weights are the tensors of a GGUF file, at their place in
+// the file.
 //
 // Initializers are external data in the file itself, so that nothing is copied; blocks of numbers
 // are bytes that a node `ggml.Dequantize` reads (runtime/ops/weights/stored_floats.h).
@@ -41,7 +42,7 @@ class GraphWriter {
   // The same with results of these names.
   void NodeInto(const std::string& op, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs, const std::vector<Setting>& settings = {});
-  // The result number `i` of the node that was added last.
+  // Returns the result number `i` of the node that was added last.
   std::string Result(int i) const;
 
   std::string Floats(const std::vector<float>& values, const std::vector<int64_t>& dims);
@@ -50,7 +51,7 @@ class GraphWriter {
   std::string Int(int64_t value) { return Ints({value}, true); }
 
   bool Has(const std::string& tensor) const { return file_.Tensor(tensor) != nullptr; }
-  // A tensor of one dim, as floats; "" after an error.
+  // Returns a tensor of one dim, as floats; "" after an error.
   std::string Vector(const std::string& tensor, int64_t size);
   // Its numbers, of F32.
   std::vector<float> VectorValues(const std::string& tensor, int64_t size);
@@ -63,7 +64,7 @@ class GraphWriter {
   };
   // x times the matrix `name`.weight [outputs, inputs], plus `name`.bias where there is one.
   std::string Linear(const std::string& x, const std::string& name, Sizes sizes);
-  // The rows of a matrix; 0, and an error, where it is none.
+  // Returns the rows of a matrix; 0, and an error, where it is none.
   int64_t Rows(const std::string& tensor);
 
   void Input(const std::string& name, int type, const std::vector<Dim>& dims);
@@ -76,14 +77,14 @@ class GraphWriter {
   void Fail(absl::Status status) { status_.Update(std::move(status)); }
   const absl::Status& status() const { return status_; }
 
-  // The model. UNIMPLEMENTED naming a tensor of the file that nothing read.
+  // Returns the model. UNIMPLEMENTED naming a tensor of the file that nothing read.
   absl::StatusOr<onnx::ModelProto> Finish();
 
  private:
   std::string Ints(const std::vector<int64_t>& values, bool scalar);
   std::string Next(const std::string& hint);
   const GgufTensor* Use(const std::string& tensor);
-  // The initializer of a tensor; a row of blocks is a row of bytes.
+  // Returns the initializer of a tensor; a row of blocks is a row of bytes.
   std::string Stored(const std::string& name, const GgufTensor& tensor);
   // `value`, numbers of `tensor`'s type, as floats.
   std::string AsFloats(const std::string& value, const GgufTensor& tensor);

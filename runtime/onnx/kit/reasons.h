@@ -1,7 +1,7 @@
 // Reasons: why a model cannot run, all of them at once.
 //
-// The same words go to whoever asks: the status of a load (so the repository index and the log)
-// and, a line each, `reprise check`.
+// The same words appear in the status of a load (so in the repository index and the log) and, a
+// line each, in `reprise check`.
 //
 //   Reasons reasons;
 //   reasons.AddNode(status.code(), {.op = "Loop", .version = 17, .node = "'loop'", .why = "..."});
@@ -19,7 +19,7 @@ struct NodeReason {
   std::string op;
   std::string domain;   // empty: ai.onnx
   int64_t version = 0;  // version of the domain's operator set; 0: the model imports none
-  std::string node;     // the name in quotes, with what it makes where it has none
+  std::string node;     // the name in quotes, with its outputs where it has none
   std::string dtypes;   // its inputs', "(f32, ?)": ? is not known, _ is left out; or a step's
   std::string why;      // "is not supported"
 };

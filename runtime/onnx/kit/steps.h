@@ -45,13 +45,13 @@ class Steps {
     return absl::OkStatus();
   }
 
-  // The first result of a new node; left-out inputs at the end are dropped.
+  // Returns the first result of a new node; left-out inputs at the end are dropped.
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
     const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
     return graph_.node(node).outputs[0];
   }
-  // `name`: of what it is to the op.
+  // `name`: its role in the op.
   ValueId Constant(absl::string_view name, Tensor tensor) {
     return graph_.AddConstant(absl::StrCat(draft_.name, "/", name), std::move(tensor));
   }
@@ -81,13 +81,13 @@ class Steps {
     if (end.has_value()) attributes.Set("end", *end);
     return Add(ShapeOp::kName, {value}, std::move(attributes));
   }
-  // The number of elements of `dims`, as a vector of one.
+  // Returns the number of elements of `dims`, as a vector of one.
   ValueId Product(ValueId dims) { return Add(ReduceProdOp::kName, {dims}); }
   ValueId Concat(std::vector<ValueId> parts) {
     return Add(ConcatOp::kName, std::move(parts), {{"axis", int64_t{0}}});
   }
 
-  // The one integer that `value` is known to be.
+  // Returns the one integer that `value` is known to be.
   std::optional<int64_t> KnownInt(ValueId value) const {
     const Tensor* tensor = value == kNone ? nullptr : graph_.ConstantOf(value);
     if (tensor == nullptr || tensor->num_elements() != 1) return std::nullopt;

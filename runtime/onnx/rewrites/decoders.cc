@@ -142,8 +142,8 @@ class GroupQuerySteps : public Steps {
     return Cast(Add(ReshapeOp::kName, {value, Int64s({size})}), DType::kInt64);
   }
 
-  // How many keys of each sequence were there before, [batch]: none where all that there are come
-  // now, as in a prompt.
+  // Returns how many keys of each sequence were there before, [batch]: none where all of them
+  // are new, as in a prompt.
   ValueId Before(ValueId added, ValueId length) {
     const ValueId last = AsNumbers(input(kLastPositions), -1);
     const ValueId others = Add(SubOp::kName, {Add(AddOp::kName, {last, Int64s({1})}), added});
@@ -194,7 +194,7 @@ class GroupQuerySteps : public Steps {
                std::move(attributes));
   }
 
-  // Rows by head after those of the past, if there is one.
+  // Rows by head, appended to the past if there is one.
   ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
     const auto append = [&](ValueId first, ValueId then) {
       return Add(AppendRowsOp::kName, {first, then, before, length});

@@ -46,7 +46,7 @@ Tensor MakeTensor(DType dtype, Shape shape, const std::vector<double>& numbers) 
                             std::vector<float>(numbers.begin(), numbers.end()));
 }
 
-// float64 waves for float64 signals; those of the others are float32.
+// Waves are float64 for float64 signals, else float32.
 DType WaveType(const Graph& graph, ValueId signal) {
   return graph.value(signal).dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
 }
@@ -67,8 +67,9 @@ Tensor FrameWaves(DType dtype, int64_t bins, int64_t frame) {
   return MakeTensor(dtype, {2 * bins, 1, frame}, waves);
 }
 
-// A transform of `length` samples along one axis. Where it is one-sided, what is left out of a
-// spectrum mirrors the rest, since its signal is real: forward the results, inverse the operands.
+// A transform of `length` samples along one axis. Where it is one-sided, the part of the spectrum
+// that is left out mirrors the rest, since its signal is real: forward the results, inverse the
+// operands.
 struct Transform {
   int64_t length;
   bool inverse, onesided;
@@ -83,7 +84,8 @@ struct Transform {
   bool Fits() const {
     return length <= kMostElements && rows() * parts_in() <= kMostElements / columns();
   }
-  // [rows, parts_in, columns]: what each part of each operand adds to each part of each result.
+  // Returns [rows, parts_in, columns]: the weight of each part of each operand in each part of each
+  // result.
   Tensor Waves(DType dtype) const {
     const Turn turn(length);
     const double scale = inverse ? 1.0 / static_cast<double>(length) : 1.0;
@@ -127,7 +129,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   if (!transform.Fits()) return absl::OkStatus();
 
   // The rule of the op refuses a signal or an axis that do not fit, whose rank is not known here;
-  // nothing but its shape is left of it.
+  // only its shape remains.
   const ValueId shape =
       steps.Add(ShapeOp::kName, {steps.Add("DFT", draft.inputs, draft.attributes)});
 
@@ -187,7 +189,7 @@ ValueId WindowOf(Steps& steps, const Graph& graph, ValueId window, int64_t size)
 
 }  // namespace
 
-// signal [batch, length], [batch, length, 1] or, of both halves, [batch, length, 2]; frame_step,
+// signal [batch, length], [batch, length, 1] or, if complex, [batch, length, 2]; frame_step,
 // window?, frame_length?: a convolution whose kernels are the waves of all frequencies under the
 // window. The result is [batch, frames, bins, 2].
 absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
@@ -224,7 +226,7 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
     rows = steps.Add(ReshapeOp::kName, {signal, steps.Concat({batch, samples, parts})},
                      {{"allowzero", int64_t{1}}});
     rows = steps.Add(TransposeOp::kName, {rows}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
-    // The waves of imaginary parts are those of real ones, a quarter turn ahead.
+    // The waves of imaginary parts are the waves of real ones, a quarter turn ahead.
     const auto half = [&](int64_t start, int64_t end) {
       return steps.Add(SliceOp::kName,
                        {waves, steps.Int64s({start}), steps.Int64s({end}), steps.Int64s({0})});

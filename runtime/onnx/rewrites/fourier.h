@@ -2,7 +2,7 @@
 //
 // Each brings `draft` to its last step and adds the others to `graph`. INVALID_ARGUMENT for an
 // input that is left out and needed. Where the waves are more than 64 MB or not known, STFT is
-// UNIMPLEMENTED, and DFT stays what it is: its row in runtime/ops has no such limit.
+// UNIMPLEMENTED, and DFT stays as it is: its row in runtime/ops has no such limit.
 #pragma once
 
 #include "absl/status/status.h"

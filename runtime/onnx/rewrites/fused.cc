@@ -25,7 +25,7 @@ absl::Status CDistInSteps(NodeDraft& draft, Graph& graph) {
   return steps.Become("Sqrt", {steps.Add("reprise.Distances", rows_and_columns)});
 }
 
-// Conv, what is added to it and the activation after. Numbers of the activation are in a list.
+// Conv, then the added value, then the activation, whose numbers are in a list.
 absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));
@@ -119,8 +119,8 @@ absl::Status MeanVarianceInSteps(NodeDraft& draft, Graph& graph) {
 }
 
 // BatchNormalization in training mode normalises by the mean and the variance of its own input, as
-// networks do with the weights of their convolutions. The averages over the steps of a training,
-// its other results, nobody reads.
+// networks do with the weights of their convolutions. Its other results, the averages over the
+// steps of a training, are not read.
 absl::Status BatchStatisticsInSteps(NodeDraft& draft, Graph& graph) {
   if (draft.attributes.Int("training_mode", 0) == 0) return absl::OkStatus();
   Steps steps(draft, graph);

@@ -1,5 +1,5 @@
-// Ops that are several others in one, in those steps: what onnxruntime's optimiser joins, and
-// ONNX's own normalisations.
+// Ops that join several others, rewritten as those: the fusions of onnxruntime's optimiser,
+// and ONNX's own normalisations.
 //
 // Each brings `draft` to its last step and adds the others to `graph`. INVALID_ARGUMENT for an
 // input that is left out and needed, UNIMPLEMENTED for forms that have no steps.

@@ -32,8 +32,8 @@ class QuantizedSteps : public Steps {
  public:
   using Steps::Steps;
 
-  // The product of the integers `a` and `b`, whose zero points may be kNone, as floats in steps of
-  // both scales.
+  // Returns the product of the integers `a` and `b`, whose zero points may be kNone, as floats in
+  // steps of both scales.
   ValueId ScaledProduct(ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId scale) {
     const ValueId sums = Add(MatMulIntegerOp::kName, {a, b, a_zero, b_zero});
     return Add(MulOp::kName, {ToFloat(sums), scale});
@@ -43,19 +43,20 @@ class QuantizedSteps : public Steps {
     return input(bias) == kNone ? Become(IdentityOp::kName, {x})
                                 : Become(AddOp::kName, {x, input(bias)});
   }
-  // The floats that input `at` stands for; its scale and zero point follow it.
+  // Returns the floats that input `at` stands for; its scale and zero point follow it.
   ValueId Dequantized(size_t at) {
     return Add(DequantizeLinearOp::kName, {input(at), input(at + 1), input(at + 2)});
   }
-  // The op becomes the quantisation of `x` with the scale and zero point at `at`. The zero point
-  // says what dtype results have, so that it must be there.
+  // Turns the op into the quantisation of `x` with the scale and zero point at `at`. The zero
+  // point gives the dtype of the results, so it must be there.
   absl::Status Quantize(ValueId x, size_t at) {
     RETURN_IF_ERROR(Require({at, at + 1}));
     return Become(QuantizeLinearOp::kName, {x, input(at), input(at + 1)});
   }
 };
 
-// A, its scale and zero point, B, its scale and zero point, those of the result.
+// Inputs: A, its scale and zero point, B, its scale and zero point, the result's scale and zero
+// point.
 absl::Status QuantizedBinary(NodeDraft& draft, Graph& graph, absl::string_view op) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
@@ -115,8 +116,8 @@ absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph) {
                       {steps.Add(MulOp::kName, {shares, steps_of_one}), one, steps.input(4)});
 }
 
-// x, its scale and zero point, weight, its scale and zero point (one, or one a map), those of the
-// result, and a bias in steps of both scales.
+// x, its scale and zero point, weight, its scale and zero point (one, or one a map), the result's
+// scale and zero point, and a bias in steps of both scales.
 absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(CheckChannelsFirst(draft));
   QuantizedSteps steps(draft, graph);
@@ -306,7 +307,7 @@ absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
   const bool packed = !apart && data.dtype == DType::kUInt8;
   if (!data.shape.has_value() || data.shape->size() != 2 || (!apart && !packed)) {
     return absl::UnimplementedError(
-        "data that is no large matrix of uint8, int4 or uint4 in the file");
+        "data that is not a large matrix of uint8, int4 or uint4 in the file");
   }
   const int64_t gathered = draft.attributes.Int("gather_axis", 0);
   const int64_t quantized = draft.attributes.Int("quantize_axis", 1);

@@ -1,5 +1,5 @@
-// Rewrites what onnxruntime's quantiser and optimiser write for ops over quantised tensors, in ops
-// of ONNX: dequantise, compute in float, quantise; integer products stay integer.
+// Rewrites the ops over quantised tensors of onnxruntime's quantiser and optimiser as ops of ONNX:
+// dequantise, compute in float, quantise; integer products stay integer.
 //
 // Each brings `draft` to its last step and adds the others to `graph`. INVALID_ARGUMENT for an
 // input that is left out and needed, UNIMPLEMENTED for forms that have no steps.

@@ -12,14 +12,14 @@ class QuantizedCache : public Steps {
   QuantizedCache(NodeDraft& draft, Graph& graph, int64_t kv_heads)
       : Steps(draft, graph), kv_heads_(kv_heads) {}
 
-  // UNIMPLEMENTED naming the attributes of a form that has no steps. `scale`: the input of keys'
-  // scales; that of values' comes next.
+  // UNIMPLEMENTED naming the attributes of a form that has no steps. `scale`: the index of the
+  // input of keys' scales; the input of values' scales comes next.
   absl::Status Read(size_t scale);
 
   bool exists() const { return bits_ > 0; }
   // Input `scale`, as it meets rows [batch, heads, rows, size].
   ValueId Scale(size_t scale);
-  // The cells nearest to `rows`, as floats.
+  // Returns the cells nearest to `rows`, as floats.
   ValueId Nearest(ValueId rows, ValueId scale);
   // Cells of the file as floats, and back.
   ValueId Unpacked(ValueId stored);

@@ -11,9 +11,9 @@ namespace reprise {
 //
 // onnxruntime's kernel rounds the rows of every product to 256 steps: all of X at once, and the
 // hidden state of each time step. Those steps are an approximation for speed that depends on
-// batch-mates and lengths; the floats here are what they approximate, so that answers differ by
-// about what the rounding loses (a few thousandths of the largest state). INVALID_ARGUMENT for an
-// input that is left out and needed.
+// batch-mates and lengths; the floats here are exact, so that answers differ by about the error
+// of the rounding (a few thousandths of the largest state). INVALID_ARGUMENT for a missing
+// required input.
 absl::Status DynamicQuantizeLstmInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

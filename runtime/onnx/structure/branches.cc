@@ -95,7 +95,7 @@ absl::StatusOr<const onnx::GraphProto*> BodyOf(const onnx::NodeProto& node, int 
       if (!input.type().has_sequence_type() && !input.type().has_optional_type()) continue;
       return absl::UnimplementedError(absl::StrCat(
           label, " carries '", input.name(),
-          "', which is no tensor: how many there are in it may change from turn to turn"));
+          "', which is not a tensor: how many there are in it may change from turn to turn"));
     }
     return &graph;
   }
@@ -121,7 +121,7 @@ void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int
 
 namespace {
 
-// A Constant without its attribute.
+// Returns a Constant without its attribute.
 onnx::NodeProto EmptyConstant(const std::string& result) {
   onnx::NodeProto node;
   node.set_op_type("Constant");

@@ -123,8 +123,8 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // The nodes of both branches, and an If that chooses between their results: its inputs are the
-  // condition, the results of the first branch, those of the second.
+  // Adds the nodes of both branches, and an If that chooses between their results: its inputs
+  // are the condition, the results of the first branch, then of the second.
   absl::Status AddIf(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
     if (call.input_size() != 1) {
       return absl::InvalidArgumentError(
@@ -396,7 +396,7 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // The attributes of a call: its own, and the defaults of those that it leaves out.
+  // Returns the attributes of a call: its own, and the defaults of those that it leaves out.
   static AttributeList GivenBy(const onnx::NodeProto& call,
                                const std::vector<onnx::AttributeProto>& defaults) {
     AttributeList given = call.attribute();

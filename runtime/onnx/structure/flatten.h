@@ -1,7 +1,7 @@
 // The nodes of a model in an order in which every value is defined before it is used, with calls
-// of the model's own functions replaced by their bodies. The nodes of an If's branches lie beside
-// it; its inputs are then the condition and the results of both branches. So do those of a Loop's
-// body, see ops/control/loop.h; a Scan becomes a Loop.
+// of the model's own functions replaced by their bodies. The nodes of an If's branches lie next
+// to it; its inputs are then the condition and the results of both branches. The nodes of a
+// Loop's body do too, see ops/control/loop.h; a Scan becomes a Loop.
 #pragma once
 
 #include <deque>

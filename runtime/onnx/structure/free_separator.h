@@ -1,4 +1,4 @@
-// FreeSeparator: what may stand between parts of a name that is made, so that no file has it.
+// FreeSeparator: a separator for the parts of generated names, which no name of the file contains.
 #pragma once
 
 #include <string>

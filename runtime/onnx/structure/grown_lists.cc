@@ -170,8 +170,8 @@ class Scope {
     return join.has_value() ? join : Join();
   }
 
-  // The nodes of `body` that insert into what it carries as `k`, in their order; nullopt where
-  // something else is done with it.
+  // Returns the nodes of `body` that insert into the carried value `k`, in their order;
+  // nullopt where something else is done with it.
   static std::optional<std::vector<int>> Inserts(const onnx::GraphProto& body, int k) {
     std::vector<int> inserts;
     std::string list = body.input(2 + k).name();
@@ -246,8 +246,8 @@ class Scope {
     return name;
   }
 
-  // Steps of node `at` of `nodes`, which inserts: what is there so far, in the form that it has to
-  // have beside the piece (it begins as a vector without elements), and the piece after it.
+  // Appends the steps of node `at` of `nodes`, an insertion: the list so far, reshaped to be
+  // joined with the piece (it begins as a vector without elements), and the piece after it.
   void Append(Nodes& nodes, const onnx::NodeProto& insert, const Join& join, int at) {
     const std::string list = insert.input(0), of = insert.output(0);
     std::string piece = insert.input(1);

@@ -15,9 +15,9 @@ namespace reprise {
 // `MatMul '/encoder/MatMul'`: how messages name a node of the file; see NodeName.
 std::string Label(const onnx::NodeProto& node);
 
-// Sorts `nodes`, those of `graph` after inlining; stable: of those that may come next the first in
-// the file does. INVALID_ARGUMENT naming the node for values defined twice, used but never defined,
-// or that depend on themselves.
+// Sorts `nodes`, the nodes of `graph` after inlining; stable: of the nodes that may come next, the
+// first in the file does. INVALID_ARGUMENT naming the node for values defined twice, used but never
+// defined, or that depend on themselves.
 absl::Status SortNodes(const onnx::GraphProto& graph, std::vector<FlatNode>& nodes);
 
 }  // namespace reprise

@@ -46,7 +46,7 @@ absl::Status Float8Values::Refuse(const std::vector<ValueId>& inputs) const {
     if (form == 0) continue;
     return absl::UnimplementedError(
         absl::StrCat("input ", i, " is ", ops::Float8Name(form),
-                     ": of that there are conversions and what moves elements"));
+                     ": only conversions and ops that move elements are supported"));
   }
   return absl::OkStatus();
 }
@@ -118,7 +118,7 @@ absl::Status Float8Values::CheckZeroPoint(ValueId point, int64_t form) const {
   if (point == kNone) return absl::OkStatus();
   if (FormOf(point) != form) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the zero point is not ", ops::Float8Name(form), " as what it belongs to"));
+        absl::StrCat("the zero point is not ", ops::Float8Name(form), ", the type of its operand"));
   }
   const Tensor* known = graph_.ConstantOf(point);
   const auto is_zero = [&](int64_t bits) {

@@ -2,7 +2,7 @@
 //
 // The graph has no dtype of float8: such a value is one of uint8, its bits (ops/float8.h). Nodes
 // that convert become the ops that know the form, nodes that only move elements take it as it is,
-// and any other node over float8 is UNIMPLEMENTED, and says so.
+// and any other node over float8 is UNIMPLEMENTED.
 //
 // Ownership: borrows the graph. Threads: one caller.
 #pragma once
@@ -23,15 +23,15 @@ class Float8Values {
  public:
   explicit Float8Values(Graph& graph) : graph_(graph) {}
 
-  // `onnx_type`: that of a tensor of the file, whose value is `value`; of another dtype it says
-  // nothing.
+  // `onnx_type`: the type of a tensor of the file, whose value is `value`; ignored for other
+  // dtypes.
   void Mark(ValueId value, int64_t onnx_type);
   // ONNX's number for the form of `value`; 0: it is none.
   int64_t FormOf(ValueId value) const;
 
-  // Turns `draft`, the node `proto`, into what it is over float8: one that converts becomes its
-  // steps, and true is returned. `form` becomes that of its results. UNIMPLEMENTED for what there
-  // is not.
+  // Rewrites `draft`, the node `proto`, for float8: a node that converts becomes its steps, and
+  // true is returned. `form` becomes the form of its results. UNIMPLEMENTED for unsupported
+  // nodes.
   absl::StatusOr<bool> Convert(const onnx::NodeProto& proto, NodeDraft& draft, int64_t& form);
   // UNIMPLEMENTED where one of `inputs` is float8, naming its place.
   absl::Status Refuse(const std::vector<ValueId>& inputs) const;

@@ -25,7 +25,7 @@ bool IsNibble(int64_t onnx_type) {
   return onnx_type == ops::kOnnxInt4 || onnx_type == ops::kOnnxUInt4;
 }
 
-// The dtype that holds them in the graph.
+// Returns the dtype that holds them in the graph.
 DType StoredAs(int64_t onnx_type) {
   return onnx_type == ops::kOnnxInt4 ? DType::kInt8 : DType::kUInt8;
 }
@@ -86,7 +86,7 @@ absl::StatusOr<bool> NibbleValues::Convert(NodeDraft& draft, int64_t& type) {
     if (of_input(i) == 0) continue;
     return absl::UnimplementedError(absl::StrCat(
         "input ", i,
-        " has numbers of four bits: of them there are conversions and what moves elements"));
+        " has numbers of four bits: only conversions and ops that move elements are supported"));
   }
   return false;
 }

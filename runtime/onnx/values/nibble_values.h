@@ -2,7 +2,7 @@
 //
 // The graph has no dtype of four bits: such a value is one of int8 or uint8 whose elements are
 // numbers of four bits. Nodes that convert to them saturate or wrap there as ONNX says, nodes that
-// only move elements take them as they are, and any other node is UNIMPLEMENTED, and says so.
+// only move elements take them as they are, and any other node is UNIMPLEMENTED.
 //
 // Ownership: borrows the graph. Threads: one caller.
 #pragma once
@@ -22,14 +22,14 @@ class NibbleValues {
  public:
   explicit NibbleValues(Graph& graph) : graph_(graph) {}
 
-  // `onnx_type`: that of a tensor of the file, whose value is `value`; of another dtype it says
-  // nothing.
+  // `onnx_type`: the type of a tensor of the file, whose value is `value`; ignored for other
+  // dtypes.
   void Mark(ValueId value, int64_t onnx_type);
   // ONNX's number for the dtype of `value`; 0: it has more bits than four.
   int64_t TypeOf(ValueId value) const;
 
-  // Turns `draft` into what it is over four bits: one that converts to them becomes its steps, and
-  // true is returned. `type` becomes that of its results, 0 where they have more bits.
+  // Rewrites `draft` for four bits: a node that converts to them becomes its steps, and true is
+  // returned. `type` becomes the type of its results, 0 where they have more bits.
   absl::StatusOr<bool> Convert(NodeDraft& draft, int64_t& type);
 
  private:

@@ -212,6 +212,6 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Join(const FlatNode& node) {
   return OneTensor(node, Add(node, "Concat", std::move(list), {{"axis", axis}}));
 }
 
-// --- Optionals: what is there is known in the file. ---
+// --- Optionals: whether one is empty is known in the file. ---
 
 }  // namespace reprise

@@ -95,7 +95,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Resolve(const FlatNode& node
   for (int i = 0; i < proto.input_size(); ++i) {
     if (!held_.contains(proto.input(i))) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("input ", i, " ('", proto.input(i), "') is no tensor"));
+        absl::StrCat("input ", i, " ('", proto.input(i), "') is not a tensor"));
   }
   return absl::InternalError("no sequence concerns it");
 }
@@ -161,7 +161,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Choose(const FlatNode& node)
     const int first = 1 + k, second = 1 + outputs + k;
     const bool is_list = held_.contains(proto.input(first));
     if (is_list != held_.contains(proto.input(second))) {
-      return NotKnown(absl::StrCat("output ", k, " is a tensor behind one branch alone"));
+      return NotKnown(absl::StrCat("output ", k, " is a tensor in one branch only"));
     }
     if (!is_list) {
       ASSIGN_OR_RETURN(const ValueId a, TensorOf(node, first));
@@ -210,7 +210,7 @@ absl::StatusOr<ValueId> SequenceWalk::TensorOf(const FlatNode& node, int i) cons
   const auto it = tensors_.find(node.proto->input(i));
   if (it != tensors_.end()) return it->second;
   return absl::InvalidArgumentError(
-      absl::StrCat("input ", i, " ('", node.proto->input(i), "') is no tensor"));
+      absl::StrCat("input ", i, " ('", node.proto->input(i), "') is not a tensor"));
 }
 
 absl::StatusOr<const SequenceWalk::Held*> SequenceWalk::SequenceOf(const FlatNode& node,
@@ -219,7 +219,7 @@ absl::StatusOr<const SequenceWalk::Held*> SequenceWalk::SequenceOf(const FlatNod
   const auto it = held_.find(node.proto->input(i));
   if (it != held_.end() && it->second.kind != Held::Kind::kAbsent) return &it->second;
   return absl::InvalidArgumentError(
-      absl::StrCat("input ", i, " ('", node.proto->input(i), "') is no sequence"));
+      absl::StrCat("input ", i, " ('", node.proto->input(i), "') is not a sequence"));
 }
 
 absl::Status SequenceWalk::Count(int64_t listed) {

@@ -1,15 +1,15 @@
 // SequenceWalk: values of a file that are no tensors, while its nodes are imported.
 //
-// The graph has tensors alone. A sequence is the list of the tensors in it, an Optional what it
-// holds, and the ops over them are resolved where the list is known when the file is read:
+// The graph has tensors alone. A sequence is the list of the tensors in it, an Optional the value
+// that it holds, and the ops over them are resolved where the list is known when the file is read:
 // SequenceAt becomes the tensor at that place, ConcatFromSequence a Concat. Pieces of a tensor
 // that all have one size (SplitToSequence) are known without their number: the piece at a place is
 // cut out, and counting them is arithmetic over the tensor's shape.
 //
 // A position that a request decides selects among tensors (ops/select_item.h), and is part of the
-// binding. What is not known then is UNIMPLEMENTED, and says what it depends on: sequences that a
-// Loop carries, lists of different lengths after an If, pieces of several elements at positions
-// that the model computes.
+// binding. Lists not known by then are UNIMPLEMENTED, and the error names the cause: sequences
+// that a Loop carries, lists of different lengths after an If, pieces of several elements at
+// positions that the model computes.
 //
 // Ownership: borrows the graph and the table of tensors, both of which the caller adds to.
 // Threads:   one caller.
@@ -34,21 +34,21 @@ class SequenceWalk {
   // `tensors`: the values of the file that are tensors, by name.
   SequenceWalk(Graph& graph, const Tensors& tensors) : graph_(graph), tensors_(tensors) {}
 
-  // Whether `node` is one of these ops, or takes what one of them made.
+  // Returns whether `node` is one of these ops, or takes a result of one.
   bool Concerns(const FlatNode& node) const;
-  // Whether `name` is a value of the file that is no tensor.
+  // Returns whether `name` is a value of the file that is no tensor.
   bool Holds(const std::string& name) const { return held_.contains(name); }
 
   struct Named {
     std::string name;
     ValueId id;
   };
-  // The results of `node` that are tensors; those that are not are kept. Takes only nodes that
-  // concern it, in topological order. INVALID_ARGUMENT, UNIMPLEMENTED: why not.
+  // Returns the results of `node` that are tensors; those that are not are kept. Takes only
+  // nodes that concern it, in topological order. INVALID_ARGUMENT, UNIMPLEMENTED: why not.
   absl::StatusOr<std::vector<Named>> Resolve(const FlatNode& node);
 
-  // `name` is no tensor and nothing is known of it: why is told elsewhere, and not again by the
-  // nodes that take it.
+  // `name` is no tensor and nothing is known of it: the reason is reported elsewhere, and not
+  // again by the nodes that take it.
   void DefineUnknown(const std::string& name);
   // The results of `node`, of which `Resolve` said why they are not known, that are no tensors.
   void DefineUnknownResults(const FlatNode& node);
@@ -80,7 +80,7 @@ class SequenceWalk {
   static const Row* FindRow(const FlatNode& node);
 
   static bool HasInput(const FlatNode& node, int i);
-  // UNIMPLEMENTED, for `what`, which is not known when the file is read.
+  // UNIMPLEMENTED for `what`, which is not known when the file is read.
   static absl::Status NotKnown(absl::string_view what);
 
   // sequence_ops.cc
@@ -92,21 +92,21 @@ class SequenceWalk {
   absl::StatusOr<Results> Length(const FlatNode& node);
   absl::StatusOr<Results> Join(const FlatNode& node);
   absl::StatusOr<Results> Split(const FlatNode& node);
-  // sequences.cc: Optionals, and what an If chooses.
+  // sequences.cc: Optionals, and the choices of an If.
   absl::StatusOr<Results> MakeOptional(const FlatNode& node);
   absl::StatusOr<Results> HasElement(const FlatNode& node);
   absl::StatusOr<Results> GetElement(const FlatNode& node);
   absl::StatusOr<Results> Choose(const FlatNode& node);
 
   absl::StatusOr<Results> PieceAt(const FlatNode& node, const Pieces& pieces);
-  // Operand `i` as what it has to be.
+  // Returns operand `i` as the kind that it has to be.
   absl::StatusOr<ValueId> TensorOf(const FlatNode& node, int i) const;
   absl::StatusOr<const Held*> SequenceOf(const FlatNode& node, int i) const;
   absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);
   // Counts `listed` more tensors in lists: a file of few bytes could make very many long lists.
   absl::Status Count(int64_t listed);
-  // The position that operand `i` is, among places from -size to `last`; nullopt: the model
-  // computes it. One below 0 is counted from the end of a list of `size`.
+  // Returns the position that operand `i` is, among places from -size to `last`; nullopt:
+  // the model computes it. One below 0 is counted from the end of a list of `size`.
   absl::StatusOr<std::optional<size_t>> PlaceOf(const FlatNode& node, int i, size_t size,
                                                 int64_t last) const;
   // Adds a node that selects one of `items` by operand `i`, a position in a list of `size`.

@@ -24,13 +24,14 @@ namespace {
 
 constexpr uint32_t kFirst = 1, kAll = ~uint32_t{0}, kChosen = 0b110;
 
-// The use that an op has for text, which may stand at the inputs of the bits `over`.
+// The use that an op has for text, which may be the inputs of the bits `over`.
 struct OverText {
   uint32_t over = 0;
   bool makes_text = false;
 };
 
-// Ops that move and choose elements do so with text; those of ai.onnx.ml are no rows of the table.
+// Ops that move and choose elements do so with text; the ops of ai.onnx.ml are not rows of the
+// table.
 OverText OverTextOf(absl::string_view op) {
   if (op == "ai.onnx.ml.ArrayFeatureExtractor") return {kFirst, true};
   if (op == "ai.onnx.ml.OneHotEncoder") return {kFirst, false};
@@ -71,7 +72,7 @@ class Collector {
     for (const onnx::FunctionProto& function : model.functions()) {
       for (const onnx::NodeProto& node : function.node()) AddNode(node);
       const auto defaults = DefaultsOf(function);
-      if (!defaults.ok()) continue;  // Whoever takes the function apart says so.
+      if (!defaults.ok()) continue;  // The parser of the function reports the error.
       for (const onnx::AttributeProto& attribute : *defaults) AddAttribute(attribute);
     }
   }
@@ -126,7 +127,7 @@ absl::Status NotOverText(size_t input) {
                    "not computed with"));
 }
 
-// A lookup with keys of text wants text, and one with keys of numbers wants numbers.
+// A lookup with keys of text takes text, and one with keys of numbers takes numbers.
 absl::Status CheckKeys(bool keys_are_text, bool input_is_text) {
   if (keys_are_text == input_is_text) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -237,7 +238,8 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
   ASSIGN_OR_RETURN(const TextKind kind, Moved(draft, text.over));
   if (op == EqualOp::kName && kind == TextKind::kLookedUp &&
       absl::c_none_of(draft.inputs, [&](ValueId id) { return graph.ConstantOf(id) != nullptr; })) {
-    return absl::UnimplementedError("compares numbers written as text with what is no constant");
+    return absl::UnimplementedError(
+        "compares numbers written as text with a value that is not constant");
   }
   if (!text.makes_text) return std::vector<TextKind>();
   return std::vector<TextKind>(draft.outputs.size(), kind);
@@ -256,8 +258,7 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::ResultsOfControl(const NodeDraft
     const TextKind a = KindOf(draft.inputs[first]), b = KindOf(draft.inputs[second]);
     const bool a_is_text = a != TextKind::kNumbers, b_is_text = b != TextKind::kNumbers;
     if (a_is_text != b_is_text) {
-      return absl::UnimplementedError(
-          absl::StrCat("output ", k, " is text behind one branch alone"));
+      return absl::UnimplementedError(absl::StrCat("output ", k, " is text in one branch only"));
     }
     kinds.push_back(a == TextKind::kLookedUp ? a : b);
   }

@@ -3,10 +3,10 @@
 // The graph has no dtype of text: such a value is one of int64, which holds places in the model's
 // vocabulary (see graph/vocabulary.h). So ops that only move elements take it as they are, and
 // those that look texts up (LabelEncoder, OneHotEncoder) look up numbers. An op that would do
-// anything else with text is UNIMPLEMENTED, and says so; so is one that would mix text and numbers.
+// anything else with text is UNIMPLEMENTED; so is one that would mix text and numbers.
 //
-// Numbers that a Cast writes as text are known by their place where the vocabulary has that text,
-// and by none where it has not: enough for what looks them up, not for an answer.
+// Numbers that a Cast writes as text are known by their index where the vocabulary has that text,
+// and by none where it has not: enough for lookups, not for an answer.
 //
 // Ownership: owns the vocabulary with its model. Threads: one caller.
 #pragma once
@@ -27,7 +27,7 @@ namespace reprise {
 enum class TextKind {
   kNumbers,
   kText,
-  kLookedUp,  // text of which only what the vocabulary has is known
+  kLookedUp,  // text that is known only where the vocabulary has it
 };
 
 class TextWalk {
@@ -41,11 +41,11 @@ class TextWalk {
   TextKind KindOf(ValueId value) const;
   const HashSet<ValueId>& values() const { return all_; }
 
-  // The facts about text that a rewrite of `draft`, the node `proto`, has to know.
+  // Returns the facts about text that a rewrite of `draft`, the node `proto`, has to know.
   DraftTexts TextsOf(const onnx::NodeProto& proto, const NodeDraft& draft) const;
-  // The kinds of text that the outputs of `draft` will hold, by position; outputs beyond the end of
-  // the list are numbers. To be asked before it is rewritten. `graph` has its inputs. Errors:
-  // UNIMPLEMENTED where it would do with text what nothing does.
+  // Returns the kinds of text that the outputs of `draft` will hold, by position; outputs beyond
+  // the end of the list are numbers. To be asked before it is rewritten. `graph` has its inputs.
+  // Errors: UNIMPLEMENTED for an operation that has no form over text.
   absl::StatusOr<std::vector<TextKind>> Results(const NodeDraft& draft, const Graph& graph) const;
   // The same for an If as flattening made it; UNIMPLEMENTED for other control flow over text.
   absl::StatusOr<std::vector<TextKind>> ResultsOfControl(const NodeDraft& draft) const;
@@ -58,9 +58,9 @@ class TextWalk {
   HashSet<ValueId> looked_up_;
 };
 
-// Whether `tensor` holds text.
+// Returns whether `tensor` holds text.
 bool HoldsText(const onnx::TensorProto& tensor);
-// Whether the value of `node`, a Constant, is text.
+// Returns whether the value of `node`, a Constant, is text.
 bool IsTextConstant(const onnx::NodeProto& node);
 
 }  // namespace reprise

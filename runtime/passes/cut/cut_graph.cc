@@ -89,7 +89,7 @@ std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& sha
 
 class Splitter {
  public:
-  // `label`: that of the first section. It is empty for a whole graph, and then that section's
+  // `label`: the first section's. It is empty for a whole graph, and then that section's
   // inputs are all inputs of the graph.
   Splitter(const Graph& graph, const ShapeInputs& shape_inputs, CutAnalysis analysis,
            std::string label)
@@ -258,7 +258,7 @@ class Splitter {
     return split;
   }
 
-  // The nodes that make the wanted values of `level`, and what they are given.
+  // Makes the section with the nodes of the requested values of `level`, and its inputs.
   void MakeSection(int level) {
     Selection selection;
     std::vector<ValueId> stack;
@@ -322,12 +322,12 @@ class Splitter {
     if (level == 0) return label_;
     for (const NodeId id : cuts_) {
       const Cut cut = DescribeCut(graph_, analysis_, id);
-      if (cut.level == level - 1) return absl::StrCat("behind ", cut.op, " '", cut.node, "'");
+      if (cut.level == level - 1) return absl::StrCat("after ", cut.op, " '", cut.node, "'");
     }
     return "";
   }
 
-  // Known values are computed once, in the first stage that wants them, before its cuts.
+  // Known values are computed once, in the first stage that needs them, before its cuts.
   void PutKnown() {
     std::set<NodeId> done;
     for (size_t level = 0; level < known_.size(); ++level) {

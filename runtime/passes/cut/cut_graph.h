@@ -3,8 +3,8 @@
 // Each stage is a section, which is a graph without cuts, then the nodes at the cuts, which run one
 // by one. Pieces hand each other values by the names that they have in the graph. Values that
 // specialising knows are not handed over: every piece that needs them computes them again from the
-// shapes of its inputs, so that a shape, or a mask made of shapes, is always that of the request
-// and never that of a padded replay.
+// shapes of its inputs, so that a shape, or a mask made of shapes, is always the request's and
+// never a padded replay's.
 //
 // Ownership: shared between models and their runs. Threads: immutable.
 #pragma once
@@ -23,7 +23,7 @@
 namespace reprise {
 
 struct GraphSection {
-  std::string label;  // shown to people: "behind NonZero 'nonzero_1'"; the first section's is empty
+  std::string label;  // shown to people: "after NonZero 'nonzero_1'"; the first section's is empty
   // Its inputs have the names of the whole graph's values. The first section has all inputs of the
   // whole graph, as they are declared; later ones get dtypes and dims with their values.
   HeldGraph graph;
@@ -40,8 +40,8 @@ struct CutGraph;
 // The body of a Loop. Its results are the condition, carried values, scanned ones.
 struct LoopBody {
   std::shared_ptr<const CutGraph> graph;
-  // The body's names for what an iteration begins with: its number, the condition, the carried
-  // values. A name is empty where the body does not read it.
+  // The body's names for the values that an iteration begins with: its number, the condition,
+  // the carried values. A name is empty where the body does not read it.
   std::vector<std::string> begins_with;
   size_t carried = 0;  // values
   struct Scanned {
@@ -77,7 +77,7 @@ struct CutGraph {
   // Constants and parameters that eager nodes and outputs use.
   std::map<std::string, Tensor> constants;
   std::map<std::string, ParameterExprPtr> parameters;
-  std::vector<Cut> cuts;  // shown to people; includes those of branches and bodies
+  std::vector<Cut> cuts;  // shown to people; includes cuts in branches and bodies
 };
 
 // Null where `graph` has no cut. See FindCuts.

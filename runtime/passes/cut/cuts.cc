@@ -24,7 +24,7 @@ NodeId ProducerOf(const Graph& graph, ValueId id) {
                                                                      : graph.value(id).producer;
 }
 
-// The operands of an If that its branches result in.
+// Returns the operands of an If that its branches result in.
 std::vector<ValueId> BranchResults(const Node& node) {
   return {node.inputs.begin() + 1, node.inputs.end()};
 }
@@ -33,7 +33,8 @@ bool IsLookup(const Graph& graph, const Node& node) {
   return node.op == GatherOp::kName && graph.value(node.inputs[0]).kind == Value::Kind::kInput;
 }
 
-// By node: the loops, by their number, that change what it computes from one iteration to the next.
+// Returns by node the loops, by their number, that change its result from one iteration to the
+// next.
 std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
   std::vector<std::set<int64_t>> around(graph.num_nodes());
   for (const NodeId id : graph.NodeIds()) {
@@ -81,7 +82,7 @@ class Analysis {
   }
 
  private:
-  // The results of each of the two branches of an If.
+  // Returns the results of each of the two branches of an If.
   std::array<std::vector<ValueId>, 2> BranchesOf(NodeId id) const {
     const std::vector<ValueId> results = BranchResults(graph_.node(id));
     const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
@@ -103,9 +104,9 @@ class Analysis {
     return ifs;
   }
 
-  // How often all of `ifs` stand in branches and around them, where each branch has what it needs
-  // to itself but for what is needed whatever branches are taken; no more than a little above
-  // `limit`.
+  // Returns how often all of `ifs` stand in branches and around them, where each branch has its
+  // own copy of the nodes that it needs, except for nodes that are needed whatever branches are
+  // taken; no more than a little above `limit`.
   double CopiesOf(const std::vector<NodeId>& ifs, double limit) const {
     std::vector<double> copies(graph_.num_nodes(), 0);
     double all = 0;
@@ -137,8 +138,8 @@ class Analysis {
   }
 
   void FindNeeded() {
-    // A few copies cost little, and what stands in a branch of the file does not run unless that is
-    // taken, even where an equal node of another branch has become one with it.
+    // A few copies cost little, and nodes in a branch of the file do not run unless that is taken,
+    // even where an equal node of another branch has been merged with one of them.
     constexpr double kMostCopies = 32;
     result_.is_needed = NodesNeededBy(graph_.outputs());
     const std::vector<NodeId> ifs = CutIfs();
@@ -259,7 +260,8 @@ class Analysis {
   const Graph& graph_;
   const bool is_body_;
   const CutWishes& wishes_;
-  std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: what both branches need
+  std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: the nodes that both branches
+                                                  // need
   CutAnalysis result_;
 };
 

@@ -27,7 +27,7 @@ struct CutAnalysis {
   std::vector<bool> is_static;
   // By node: it is a cut. An If is one, too, when a branch of it has a cut.
   std::vector<bool> is_cut;
-  // By node: it belongs to the body of a Loop, since an iteration changes what it computes.
+  // By node: it belongs to the body of a Loop, since its result changes with the iteration.
   std::vector<bool> is_in_body;
   // By node: an output needs it whatever branches are taken. Nodes of a cut If's branch count only
   // where others need them too (where Ifs would be copied too often, also where both branches or
@@ -40,7 +40,7 @@ struct CutAnalysis {
   std::vector<bool> is_chosen;  // a node that CutWishes::chosen names
   bool is_everywhere = false;   // cuts are all nodes that compute on data
 
-  // The needed cuts, in the order of the graph.
+  // Returns the needed cuts, in the order of the graph.
   std::vector<NodeId> Cuts(const Graph& graph) const;
 };
 
@@ -52,7 +52,7 @@ CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inpu
                      bool is_body = false, const CutWishes& wishes = {});
 
 // The nodes that a branch of a cut If, or the body of a Loop, computes by itself, and the values
-// that it takes from around it; a body also takes those of its LoopStep.
+// that it takes from around it; a body also takes results of its LoopStep.
 struct BranchPart {
   std::vector<NodeId> nodes;      // topological order
   std::vector<ValueId> operands;  // inputs of the graph, results of other nodes; in ascending order

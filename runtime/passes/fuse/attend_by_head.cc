@@ -15,15 +15,15 @@
 namespace reprise {
 namespace {
 
-// The value that a chain of Reshapes starts from: the same elements in the same order.
+// Returns the value that a chain of Reshapes starts from: the same elements in the same order.
 ValueId BelowReshapes(const Graph& graph, ValueId value) {
   while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
     value = reshape->inputs[0];
   return value;
 }
 
-// The [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is made of;
-// kNone where it is made in another way.
+// Returns the [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is
+// made of; kNone where it is made in another way.
 ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   const Shape& shape = *ShapeOf(graph, tokens);
   const int64_t batch = shape[0], rows = shape[1], size = shape[2] / all_heads;
@@ -76,7 +76,7 @@ class AttendByHeadPass : public Pass {
     const auto heads_of = [&](ValueId value) {
       return value == kNone ? heads : (*ShapeOf(graph, value))[1];
     };
-    // Heads of queries share those of both or of none.
+    // Heads of queries share keys and values both, or neither.
     if ((k == kNone && v == kNone) || heads_of(k) != heads_of(v)) return false;
     for (const auto& [input, value, attribute] :
          {std::tuple{1, k, "k_by_head"}, std::tuple{2, v, "v_by_head"}}) {

@@ -9,12 +9,12 @@
 namespace reprise {
 namespace {
 
-// The value whose bytes `id` is a view of: itself, or what a chain of views starts from.
+// Returns the value whose bytes `id` is a view of: itself, or the start of a chain of views.
 ValueId Storage(const Graph& graph, ValueId id) {
   while (graph.value(id).kind == Value::Kind::kResult) {
     const Node& node = graph.node(graph.value(id).producer);
     const OpRow* row = FindOp(node.op);
-    // An Identity is a copy once it stands before an output.
+    // An Identity becomes a copy in front of an output.
     if (row == nullptr || !row->Has(kView) || node.outputs[0] != id) break;
     id = node.inputs[0];
   }

@@ -1,8 +1,8 @@
 // softmax(q k^T * scale + mask) v becomes reprise.Attention over token-major operands.
 //
-// attention_match finds the two products and what lies between. Here q, k and v are followed
-// upwards, through whatever moves heads about, to a [batch, sequence, heads * size] value; where
-// there is none (rotary embeddings, key-value buffers) a Transpose makes one.
+// attention_match finds the two products and the nodes between. Here q, k and v are followed
+// upwards, through any moves of heads, to a [batch, sequence, heads * size] value; where there
+// is none (rotary embeddings, key-value buffers) a Transpose makes one.
 #include <algorithm>
 #include <cmath>
 
@@ -74,14 +74,14 @@ std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
   return sizes;
 }
 
-// Heads before each was repeated `times` times side by side, as grouped queries want them.
+// Heads before each was repeated `times` times side by side, as grouped queries need them.
 struct RepeatedHeads {
   ValueId value;  // the elements of [batch, heads / times, rows, size]
   int64_t times;
-  double scale;  // that of the products between it and the operand
+  double scale;  // the scale of the products between it and the operand
 };
 
-// The heads that `operand` repeats; nullopt where it repeats nothing.
+// Returns the heads that `operand` repeats; nullopt where it repeats nothing.
 std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
   bool swapped = operand.swapped;
   ValueId value = operand.value;
@@ -179,8 +179,8 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   return AddReshape(graph, value, tokens);
 }
 
-// The shape in which a mask that meets scores of `mask.scores_shape` broadcasts to
-// [batch, heads, queries, keys]; nullopt when there is none.
+// Returns the shape in which a mask that meets scores of `mask.scores_shape` broadcasts
+// to [batch, heads, queries, keys]; nullopt when there is none.
 std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask,
                                const AttentionSizes& sizes) {
   const Shape scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
@@ -287,8 +287,8 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern,
   return absl::OkStatus();
 }
 
-// The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
-// none.
+// Returns the furthest value of rows [q, k, v] that all three operands are cut from; kNone when
+// there is none.
 ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSource>& k,
                      const std::vector<HeadSource>& v, const AttentionSizes& sizes, double* scale) {
   const int64_t width = sizes.heads * sizes.size;
@@ -320,8 +320,8 @@ ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
   return weight;
 }
 
-// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it
-// is not the same for all queries, or no weight.
+// Returns the numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone
+// where it is not the same for all queries, or no weight.
 absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   const Shape shape = *ShapeOf(graph, column);
   const int64_t batch = shape[0], heads = shape[1], queries = shape[2];
@@ -353,7 +353,7 @@ absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   return AddReshape(graph, value, {heads});
 }
 
-// Whether `operand` is rows after those of a cache.
+// Returns whether `operand` is rows after the rows of a cache.
 bool ReadsCache(const Graph& graph, ValueId operand) {
   for (int step = 0; step < kMaxHeadSteps; ++step) {
     const NodeId producer = ProducerOf(graph, operand);

@@ -32,7 +32,7 @@ struct Conv {
   bool transposed = false;
   bool changed = false;
 
-  // The dim of the weight that counts the maps.
+  // Returns the dim of the weight that counts the maps.
   size_t map_dim() const { return transposed ? 1 : 0; }
   ValueId sum(ValueId value) {
     changed = true;
@@ -40,7 +40,7 @@ struct Conv {
   }
 };
 
-// Whether products with the weights of `conv` are those with its results.
+// Returns whether products with the weights of `conv` are those with its results.
 bool HasWeightsByMap(const Graph& graph, const Conv& conv) {
   // With several groups, no dim of a transposed weight counts all maps.
   return IsWeight(graph, conv.weight) && IsFloat32(graph, conv.weight) &&
@@ -73,8 +73,8 @@ absl::StatusOr<bool> AbsorbBatchNorm(Graph& graph, Conv& conv) {
   return true;
 }
 
-// The float32 weight `value` as [maps] or [1], where it has one element for each map of `result`,
-// [rows, maps, positions...], or one for all; kNone otherwise.
+// Returns the float32 weight `value` as [maps] or [1], where it has one element for each map of
+// `result`, [rows, maps, positions...], or one for all; kNone otherwise.
 absl::StatusOr<ValueId> OneEachMap(Graph& graph, ValueId value, ValueId result) {
   if (!IsWeight(graph, value) || !IsFloat32(graph, value)) return kNone;
   const Shape shape = *ShapeOf(graph, value), whole = *ShapeOf(graph, result);
@@ -150,7 +150,7 @@ absl::Status AbsorbPad(const Graph& graph, Conv& conv) {
 void AbsorbResidual(const Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone || graph.node(user).op != AddOp::kName) return;
-  // Alone in reading the convolution, the Add is no input of what makes the residual.
+  // As the only reader of the convolution, the Add is no input of the residual's nodes.
   const ValueId residual = OtherInput(graph.node(user), conv.result);
   const ValueId sum = graph.node(user).outputs[0];
   if (residual == kNone || IsWeight(graph, residual) || !IsFloat32(graph, residual) ||

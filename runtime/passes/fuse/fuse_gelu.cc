@@ -123,8 +123,8 @@ float AsSpelled(const Graph& graph, ValueId value, ValueId x, ValueId t, float n
   return node.op == DivOp::kName ? a / b : std::pow(a, b);
 }
 
-// Whether the expression is infinite above half of the largest number, and nowhere else; nullopt
-// where it ends elsewhere.
+// Returns whether the expression is infinite above half of the largest number, and nowhere else;
+// nullopt where it ends elsewhere.
 std::optional<bool> Doubles(const Graph& graph, ValueId whole, ValueId x, ValueId t) {
   constexpr float kLargest = std::numeric_limits<float>::max();
   const auto ends = [&](float number) {
@@ -163,7 +163,7 @@ void CollectCandidates(const Graph& graph, ValueId value, int depth,
   for (ValueId input : node.inputs) CollectCandidates(graph, input, depth - 1, candidates);
 }
 
-// A function t of a polynomial in x, and what a polynomial in x and t of it then is.
+// A function t of a polynomial in x, and the value as a polynomial in x and t.
 struct Form {
   absl::string_view function;
   Polynomial operand, whole;

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// The operand of the Reshape that makes `value`; kNone where none does.
+// Returns the operand of the Reshape that makes `value`; kNone where none does.
 ValueId BeforeReshape(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   return producer == kNone || graph.node(producer).op != ReshapeOp::kName
@@ -76,7 +76,7 @@ class FuseGroupNormPass : public Pass {
   }
 
  private:
-  // The weights of groups for their channels.
+  // Returns the weights of groups for their channels.
   static absl::StatusOr<ValueId> OfChannels(Graph& graph, ValueId weight, int64_t channels) {
     const int64_t groups = (*ShapeOf(graph, weight))[0];
     if (groups == channels) return weight;

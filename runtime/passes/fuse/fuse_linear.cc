@@ -1,7 +1,7 @@
-// MatMul with a parameter on the right, what follows that multiplies each column by a factor (so
-// does a BatchNormalization of rows), the Add of a bias and an activation become one
-// reprise.Linear; after such a product they join it. (Gemm with a parameter has become
-// MatMul before, in rules_matmul.cc.)
+// Fuses MatMul with a parameter on the right, a multiplication of each column by a factor after
+// it (a BatchNormalization of rows is one, too), the Add of a bias and an activation into one
+// reprise.Linear; after such a product they join it. (Gemm with a parameter has become MatMul
+// before, in rules_matmul.cc.)
 #include <algorithm>
 
 #include "runtime/base/status_macros.h"
@@ -24,7 +24,7 @@ namespace {
 
 struct Linear {
   const ops::LinearForm* form = nullptr;
-  std::vector<ValueId> inputs;  // those of the product alone; 1 is the matrix, [k, n]
+  std::vector<ValueId> inputs;  // the product's alone; 1 is the matrix, [k, n]
   ValueId bias = kNone;         // [n], kNone: none
   bool takes_factors = false;   // the columns can be scaled
   std::string activation = "none";
@@ -66,8 +66,8 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
                 .result = node.outputs[0]};
 }
 
-// Whether factors of columns may go into the weights. Weights stored in fewer bits are multiplied
-// as they are, and weights that another product shares would be held twice.
+// Returns whether factors of columns may go into the weights. Weights stored in fewer bits are
+// multiplied as they are, and weights that another product shares would be held twice.
 bool TakesFactors(const Graph& graph, const Linear& linear) {
   const ValueId weight = linear.inputs[1];
   return linear.form->op == LinearOp::kName && IsParameter(graph, weight) &&
@@ -202,7 +202,7 @@ class FuseResidualPass : public Pass {
         if (producer == kNone || OnlyUser(graph, y) != id) continue;
         const Node* linear = &graph.node(producer);
         const ops::LinearForm* form = ops::LinearFormOf(linear->op);
-        // Alone in reading the product, the Add is no input of what makes the residual.
+        // As the only reader of the product, the Add is no input of the residual's nodes.
         if (form == nullptr || linear->input(form->residual) != kNone) continue;
         if (!IsFloat32(graph, residual) || !SameShape(graph, residual, y) ||
             !SameShape(graph, sum, y) || IsWeight(graph, residual)) {

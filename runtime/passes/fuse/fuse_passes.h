@@ -1,9 +1,9 @@
-// The passes that make several nodes one that a kernel serves, or cut one as kernels want it.
+// The passes that fuse several nodes into one that a kernel serves, or split one for kernels.
 //
 // One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
 // known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
-// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
-// shapes do nothing.
+// checked, and near matches of the pattern stay as they are. On a symbolic graph, rewrites that
+// need shapes do nothing.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::unique_ptr<Pass> FuseLayerNorm();
 std::unique_ptr<Pass> FuseRmsNorm();
 // Channels joined to groups, InstanceNormalization, scale and bias become GroupNormalization.
 std::unique_ptr<Pass> FuseGroupNorm();
-// The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
+// Fuses the erf and tanh forms into Gelu, the sigmoid form into com.microsoft.QuickGelu.
 std::unique_ptr<Pass> FuseGelu();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
 // activation after a reprise.IntegerLinear join it.
@@ -42,7 +42,7 @@ std::unique_ptr<Pass> FuseAttention();
 std::unique_ptr<Pass> FuseRelativeAttention();
 // The q, k and v projections of one reprise.Attention become one product.
 std::unique_ptr<Pass> FuseQkv();
-// Products of whose columns pieces are read become a product for each piece.
+// Splits products whose columns are read in pieces into a product for each piece.
 std::unique_ptr<Pass> SplitLinear();
 // Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
 std::unique_ptr<Pass> FuseEmbedding();
@@ -61,7 +61,7 @@ std::unique_ptr<Pass> SplitWide();
 // Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
 // pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();
-// Counts what RoundProducts did to a graph.
+// Counts the changes of RoundProducts to a graph.
 struct RoundedProducts {
   int64_t rounded = 0;     // products with weights that round
   int64_t all = 0;         // products with weights, convolutions and recurrent layers among them

@@ -22,8 +22,8 @@ namespace {
 struct Projections {
   const Node* nodes[3];
   const ops::LinearForm* form;
-  int64_t rows;     // those of one weight
-  int64_t columns;  // those of one weight
+  int64_t rows;     // rows of one weight
+  int64_t columns;  // columns of one weight
 };
 
 // Operands that go with the rows of a quantised operand; those that go with columns of weights.

@@ -1,5 +1,5 @@
-// Attention to whose scores is added what queries and keys find in tables by distance becomes
-// reprise.RelativeAttention.
+// Turns attention whose scores include what queries and keys look up in tables by distance
+// into reprise.RelativeAttention.
 //
 // The form is that of disentangled attention: a product of heads with one table of all distances
 // (or buckets of them), of which GatherElements picks for every query and key the column of their
@@ -42,7 +42,7 @@ struct Term {
                           // dims swapped
   bool transposed = false;
   int64_t width = 0;
-  std::vector<int64_t> places;  // those of the distances 1 - length to length - 1
+  std::vector<int64_t> places;  // columns for the distances 1 - length to length - 1
   double scale = 1;
 };
 
@@ -51,7 +51,7 @@ struct Pattern {
   // Another addend of the scores: `mask`, or `fill` wherever `keep` hides.
   ValueId mask = kNone;
   ValueId keep = kNone;
-  bool keeps_true = true;  // else what is true is hidden
+  bool keeps_true = true;  // else it hides where true
   double fill = 0;
 };
 
@@ -93,8 +93,8 @@ bool RepeatsWhole(const Graph& graph, const Node& node) {
   return true;
 }
 
-// The places of all distances, where `index` [..., length, length] is one square again and again,
-// of which each diagonal has one number.
+// Returns the places of all distances, where `index` [..., length, length] is one square again
+// and again, of which each diagonal has one number.
 std::optional<std::vector<int64_t>> PlacesOf(const Graph& graph, ValueId index, int64_t length,
                                              int64_t width) {
   for (int step = 0; step < kMaxSteps && KnownConstant(graph, index) == nullptr; ++step) {
@@ -258,7 +258,7 @@ class Matcher {
     return true;
   }
 
-  // `heads` are those of the attention's queries, or keys, times a scale.
+  // `heads` are the heads of the attention's queries, or keys, times a scale.
   bool IsOperand(ValueId heads, bool keys, double* scale) const {
     const ValueId tokens = WithoutReshapes(graph_, attention_.inputs[keys ? 1 : 0]);
     const HeadOperand operand = {heads,       sizes_.batch, sizes_.heads, sizes_.length,

@@ -1,9 +1,9 @@
 // x * cosine + turned * sine, where `turned` has the second half of x's last dim, negated, before
 // the first, becomes reprise.Rotary.
 //
-// Exporters turn heads where they lie apart, [batch, heads, rows, size]. Where those come from
-// tokens, the tokens are turned, and moved apart after it: then attention finds q and k as it
-// finds them without rotary positions, and what each token needs depends on its own position alone.
+// Exporters rotate heads in the layout [batch, heads, rows, size]. Where those come from tokens,
+// the tokens are rotated, and rearranged after it: then attention finds q and k as it finds them
+// without rotary positions, and the rotation of each token depends on its own position alone.
 #include <optional>
 
 #include "runtime/base/status_macros.h"
@@ -50,8 +50,8 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
     return kNone;
   }
   if (node.op != SliceOp::kName) return kNone;
-  // Its result has the shape of x but for the last dim, so that dim alone is cut, if all that it
-  // names is that one; a step of 1 and the size leave only where it begins.
+  // Its result has the shape of x except for the last dim, so that dim alone is cut, if all that
+  // it names is that one; a step of 1 and the size leave only where it begins.
   const auto only = [&](size_t input, int64_t fallback) -> std::optional<int64_t> {
     if (node.input(input) == kNone) return fallback;
     const Tensor* values = KnownConstant(graph, node.input(input));
@@ -64,7 +64,7 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
   return (*start < 0 ? *start + whole : *start) == begin ? x : kNone;
 }
 
-// The x that `value` is -x.
+// Returns the x that `value` is -x.
 ValueId NegatedBy(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
@@ -80,7 +80,7 @@ ValueId NegatedBy(const Graph& graph, ValueId value) {
   return kNone;
 }
 
-// The x that `value` is the turned halves of.
+// Returns the x that `value` is the turned halves of.
 ValueId TurnedFrom(const Graph& graph, ValueId value) {
   const Node* concat = graph.ProducerIf(value, ConcatOp::kName);
   if (concat == nullptr || concat->inputs.size() != 2 || !IsFloat32(graph, value)) return kNone;
@@ -121,8 +121,8 @@ std::optional<RotaryPattern> MatchRotary(const Graph& graph, const Node& add) {
   return std::nullopt;
 }
 
-// A table for [batch, heads, rows, size] as one for [batch, rows, heads, size]: nullopt where that
-// would move elements.
+// Returns a table for [batch, heads, rows, size] as one for [batch, rows, heads, size]: nullopt
+// where that would move elements.
 std::optional<Shape> TableOfTokens(const Shape& table) {
   Shape shape(4 - table.size(), 1);
   shape.insert(shape.end(), table.begin(), table.end());

@@ -1,5 +1,5 @@
-// A Transpose of the last two dims of a product's right side, which is no weight, joins it: the
-// kernels of such products turn what they read on its way into panels.
+// Fuses a Transpose of the last two dims of a product's right side, which is no weight, into
+// it: the kernels of such products transpose their operand on its way into panels.
 #include "runtime/graph/graph.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/products/matmul_op.h"

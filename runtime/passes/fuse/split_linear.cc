@@ -1,5 +1,5 @@
 // A product with weights whose columns are read in pieces becomes a product for each piece: the
-// gate and the value of a gated layer, queries and keys that are turned by their positions.
+// gate and the value of a gated layer, queries and keys that are rotated by their positions.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,7 +24,7 @@ struct Piece {
   int64_t begin, width;
 };
 
-// The one element of a constant.
+// Returns the one element of a constant.
 std::optional<int64_t> OnlyInt(const Graph& graph, ValueId value) {
   const Tensor* constant = value == kNone ? nullptr : KnownConstant(graph, value);
   if (constant == nullptr || constant->num_elements() != 1) return std::nullopt;

@@ -20,7 +20,7 @@ ValueId Ints(Graph& graph, std::vector<int64_t> values) {
   return graph.AddConstant("", Tensor::Int64s(std::move(values)));
 }
 
-// Runs of pieces are joined, then what came of them.
+// Joins runs of pieces, then the results.
 absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, int64_t axis,
                                    std::string name) {
   while (pieces.size() > kMostPieces) {
@@ -38,7 +38,7 @@ absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, in
   return AddInferred(graph, ConcatOp::kName, std::move(pieces), {{"axis", axis}}, name);
 }
 
-// The size of each output of a Split along the axis; nullopt where they are not known.
+// Returns the size of each output of a Split along the axis; nullopt where they are not known.
 std::optional<std::vector<int64_t>> PartSizesOf(const Graph& graph, const Node& split,
                                                 int64_t axis) {
   const Tensor* given = split.input(1) == kNone ? nullptr : KnownConstant(graph, split.input(1));

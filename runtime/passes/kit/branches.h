@@ -6,8 +6,8 @@
 
 namespace reprise {
 
-// Whether some nodes of `graph` may belong to a branch that is not taken: operands that do not fit
-// are no error there.
+// Returns whether some nodes of `graph` may belong to a branch that is not taken: operands that do
+// not fit are no error there.
 bool HasBranches(const Graph& graph);
 
 // The condition of node `id`, an If, if it is known: nullptr, or one element.
@@ -16,7 +16,7 @@ const Tensor* KnownCondition(const Graph& graph, NodeId id);
 // The operands of node `id`, an If, that it results in under `condition`, in the order of outputs.
 std::vector<ValueId> BranchTaken(const Graph& graph, NodeId id, bool condition);
 
-// Uses of the results of node `id`, an If, become uses of those of the branch taken.
+// Replaces uses of the results of node `id`, an If, by uses of the results of the branch taken.
 void TakeBranch(Graph& graph, NodeId id, bool condition);
 
 }  // namespace reprise

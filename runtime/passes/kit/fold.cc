@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kSmallBytes = 4096;
 constexpr double kSmallWork = 4096;
 
-// An upper bound of the steps that `node` takes over `inputs`, but for making the result.
+// Returns an upper bound of the steps that `node` takes over `inputs`, except for making the
+// result.
 double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs) {
   if (!FactsOf(node.op).Is(kHeavy)) {
     double elements = 0;

@@ -1,7 +1,7 @@
 // FoldNode: evaluating a node at compile time.
 //
-// Shared by Specialize, which folds on its walk, and by the passes, which fold what their rewrites
-// make constant.
+// Shared by Specialize, which folds on its walk, and by the passes, which fold the constants that
+// their rewrites make.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class FoldAllowance {
   // Constants that `graph` has already are a part of `total`: a graph is walked again and again.
   FoldAllowance(const Graph& graph, int64_t largest, int64_t total = kTotal);
 
-  // FoldNode within what is left.
+  // FoldNode within the rest of the allowance.
   absl::StatusOr<bool> Fold(Graph& graph, NodeId node);
 
  private:

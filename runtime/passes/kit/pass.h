@@ -38,8 +38,8 @@ struct PipelineOptions {
 // Names of all passes in order, load passes first.
 std::vector<std::string> PassNames();
 
-// Once a model: folds constants, hoists what depends on parameters alone into parameter
-// expressions, drops dead code. Errors name pass and node.
+// Runs once a model: folds constants, hoists computations on parameters alone into
+// parameter expressions, drops dead code. Errors name pass and node.
 absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options = {});
 
 // Once a capture, on the result of Specialize().

@@ -59,7 +59,7 @@ absl::StatusOr<PrecisionRules> PrecisionRules::Parse(absl::string_view text, con
     const std::optional<Precision> precision = ParsePrecision(name);
     if (colon == absl::string_view::npos || !precision.has_value()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", part, "' is no PRECISION: OP,...; precisions are exact and bf16"));
+          absl::StrCat("'", part, "' is not PRECISION: OP,...; precisions are exact and bf16"));
     }
     bool any = false;
     for (absl::string_view entry : absl::StrSplit(part.substr(colon + 1), ',')) {

@@ -2,11 +2,11 @@
 //
 //   bf16: MatMul,Gemm; exact: Attention,/encoder/layer.11/*
 //
-// A rule is a precision and what it holds for: types of ops ("MatMul", "com.microsoft.Gelu", or
-// without the domain) and patterns of node names, in which * stands for any text. An entry with a /
-// or a * is a pattern. A pattern counts more than a type, and of two that match a node the later
-// one counts. What no rule names has the precision of the model. "@FILE" stands for the entries of
-// a file: one a line, # begins a comment.
+// A rule is a precision and the nodes that it holds for: types of ops ("MatMul",
+// "com.microsoft.Gelu", or without the domain) and patterns of node names, in which * stands for
+// any text. An entry with a / or a * is a pattern. A pattern counts more than a type, and of two
+// that match a node the later one counts. Nodes that no rule names have the precision of the model.
+// "@FILE" stands for the entries of a file: one a line, # begins a comment.
 //
 // Only products with weights and attention can round (Rounding in ops/kit/op_rules.h): a rule for
 // another op changes nothing.
@@ -41,7 +41,7 @@ class PrecisionRules {
 
   bool empty() const { return rules_.empty(); }
   const std::vector<Rule>& rules() const { return rules_; }
-  // Files are gone from it: their entries stand in it.
+  // Files are replaced in it by their entries.
   std::string ToString() const;
   // nullopt: no rule holds for a node of this op and name.
   std::optional<Precision> Of(const Node& node) const;
@@ -52,8 +52,8 @@ class PrecisionRules {
 
 // The rules of a model, applied to each node of its graph.
 //
-// A recipe's key leaves names out, so that models share recipes; `digest` stands there for what the
-// rules came to, and two models whose rules come to the same go on sharing.
+// A recipe's key leaves names out, so that models share recipes; `digest` stands there for the
+// effect of the rules, and two models whose rules have the same effect go on sharing.
 class NodePrecisions {
  public:
   // Gives names to the nodes of `graph` that have none: passes keep them.

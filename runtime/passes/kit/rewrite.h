@@ -1,7 +1,7 @@
 // Helpers that rewrites share: reading constants, adding nodes with their shapes, replacing.
 //
-// Passes match on values, not on node order: after Replace() a dead producer is gone at once, so
-// that Graph::HasOneUse() keeps telling the truth within a pass.
+// Passes match on values, not on node order: Replace() removes a dead producer at once, so that
+// Graph::HasOneUse() stays right within a pass.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace reprise {
 // The bytes of a constant that no request can override, else nullptr.
 const Tensor* KnownConstant(const Graph& graph, ValueId value);
 
-// The value of a constant of one element (any rank), as double.
+// Returns the value of a constant of one element (any rank), as double.
 std::optional<double> KnownScalar(const Graph& graph, ValueId value);
 // True when `value` is a one-element constant within a relative 1e-5 of `expected`.
 bool IsScalar(const Graph& graph, ValueId value, double expected);
@@ -35,18 +35,18 @@ bool IsWeight(const Graph& graph, ValueId value);
 
 // The only node that uses `value`, when it has one use and is no output of the graph; else kNone.
 NodeId OnlyUser(const Graph& graph, ValueId value);
-// The producer of `value`, kNone when it is no result.
+// Returns the producer of `value`, kNone when it is no result.
 inline NodeId ProducerOf(const Graph& graph, ValueId value) {
   return value == kNone ? kNone : graph.value(value).producer;
 }
-// The `perm` of a Transpose of `rank` dims, two or more, that swaps the last two alone.
+// Returns the `perm` of a Transpose of `rank` dims, two or more, that swaps the last two alone.
 std::vector<int64_t> LastDimsSwapped(size_t rank);
 // The value that a chain of Identity nodes ending in `value` starts from; `value` without one.
 ValueId BeforeIdentities(const Graph& graph, ValueId value);
-// The input of a two-input node that is not `value`; kNone when the node reads it twice.
+// Returns the input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);
 
-// Adds a node and infers its results; returns result 0. Errors are those of the shape rule.
+// Adds a node and infers its results; returns result 0. Errors as of the shape rule.
 absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
                                     Attributes attributes = {}, absl::string_view name = "");
 absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to);
@@ -56,12 +56,12 @@ absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& sha
 // `ids` as rows of a table of `rows`, in which none counts from the end: a reprise.CheckRange,
 // unless they are known.
 absl::StatusOr<ValueId> AddRangeCheck(Graph& graph, ValueId ids, int64_t rows);
-// `op` over weights: a parameter expression when one is a parameter, else a folded constant.
-// `dtype` and `shape` are those of the result; kNone inputs are not allowed.
+// Returns `op` over weights: a parameter expression when one is a parameter, else a folded
+// constant. `dtype` and `shape` describe the result; kNone inputs are not allowed.
 absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes attributes,
                                   const std::vector<ValueId>& inputs, DType dtype, Shape shape);
 
-// A parameter or constant for an expression over weights; kNone for none.
+// Returns a parameter or constant for an expression over weights; kNone for none.
 ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression);
 
 // Every use of `from` becomes one of `to`, and the producer of `from` goes when nothing uses it

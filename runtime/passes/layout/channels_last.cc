@@ -157,7 +157,7 @@ absl::StatusOr<bool> TurnSlice(Graph& graph, const Node& node) {
   Tensor positions = Tensor::FromVector<int64_t>(DType::kInt64, axes->shape(), turned);
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = x;
-  // The bounds keep their type, which is that of the axes.
+  // The bounds keep their type, the type of the axes.
   if (axes->dtype() != DType::kInt64) return false;
   inputs[3] = graph.AddConstant("", std::move(positions));
   ASSIGN_OR_RETURN(const ValueId last,

@@ -1,13 +1,13 @@
 // Chooses where the channels of float planes lie: after the batch, as models have it, or last,
-// where convolutions of each channel by itself find neighbouring channels side by side and those of
-// single elements are rows of a product.
+// where depthwise convolutions find neighbouring channels side by side and pointwise ones are rows
+// of a product.
 //
-// Every node that can do both gets one of the two layouts, so that what the convolutions take and
-// what turning planes between them takes is least in all: a least cut (minimum_cut.h) by estimates
-// (plane_costs.h). Nodes that take planes channels last already, as transformers hand them on, pull
-// the convolutions to their side. All costs grow with the batch, so that buckets of all batches
-// choose alike; with the lengths of planes the choice may change, and with it the last bits of sums
-// that are added up in another order (device/cpu/README.md, "Where channels lie").
+// Every node that can do both gets one of the two layouts, so that the total time of the
+// convolutions and of the transposes of planes between them is least: a least cut (minimum_cut.h)
+// by estimates (plane_costs.h). Nodes that take planes channels last already, as transformers hand
+// them on, pull the convolutions to their side. All costs grow with the batch, so that buckets of
+// all batches choose alike; with the lengths of planes the choice may change, and with it the last
+// bits of sums that are added up in another order (device/cpu/README.md, "Where channels lie").
 #include <map>
 #include <optional>
 #include <utility>
@@ -105,7 +105,7 @@ class Layouts {
     return cut.Solve();
   }
 
-  // `value` is turned once, where one of its readers wants it as it does not come.
+  // `value` is transposed once, where one of its readers needs the other layout.
   void ChargeTurning(ValueId value, size_t first, size_t last, MinimumCut& cut) const {
     const Shape& shape = *ShapeOf(graph_, value);
     const double cost = TurningCost(shape);

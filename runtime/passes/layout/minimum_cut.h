@@ -21,7 +21,7 @@ class MinimumCut {
 
   // One more thing, which costs nothing.
   size_t Add();
-  // Sets what each of the two labels of a thing costs.
+  // Sets the cost of each of the two labels of a thing.
   void SetCosts(size_t thing, double false_cost, double true_cost);
   // `cost` is paid where `thing` is false and `other` is true.
   void Charge(size_t thing, size_t other, double cost);
@@ -33,7 +33,7 @@ class MinimumCut {
   struct Edge {
     size_t to;
     double room;
-    size_t back;  // the edge in the other direction, among those of `to`
+    size_t back;  // the index of the reverse edge, among the edges of `to`
   };
   static constexpr size_t kSource = 0, kSink = 1;  // false, true
 

@@ -26,7 +26,7 @@ constexpr double kRowStep = 1.1, kStridedRowStep = 1.85, kLineStep = 2.2, kRowVe
 // Or, where that is less, several channels that are turned for it: a multiply-add, an element that
 // is turned, how much it has to gain.
 constexpr double kTurnedStep = 0.9, kTurnedInside = 0.43, kTurnedPays = 1.25;
-// Channels last: a multiply-add, where windows move by more, what a vector takes besides.
+// Channels last: a multiply-add, where windows move by more, the other costs of a vector.
 constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
 
 // Products: a multiply-add of a vector at the peak, which is two a cycle.
@@ -38,7 +38,7 @@ constexpr double kPanel = 48, kFewWindows = 64;
 constexpr int64_t kFewestMaps = 32;
 // Channels last: windows are rows, of one vector of maps, two, or more.
 constexpr double kOneVector = 0.5, kTwoVectors = 0.82, kRows = 0.9;
-// A vector of what windows see that is copied; with fewer channels its pieces are too short.
+// A vector of copied elements under windows; with fewer channels its pieces are too short.
 constexpr double kCopiedVector = 1.2;
 constexpr int64_t kFewestChannels = 16;
 

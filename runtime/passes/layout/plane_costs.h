@@ -15,17 +15,17 @@ namespace reprise {
 
 struct PlaneCosts {
   double first = 0, last = 0;
-  // The channels of its operand are few, and lie first either way: the result is what is turned.
+  // The channels of its operand are few, and lie first either way: only the result is transposed.
   bool to_last = false;
 };
 
 // Costs of a Conv or reprise.Conv that has kernels for both layouts; nullopt for other nodes.
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node);
 
-// Whether the windows of a convolution are the elements of its planes.
+// Returns whether the windows of a convolution are the elements of its planes.
 bool IsOfElements(const Graph& graph, const Node& node);
 
-// The cost of transposing planes of `shape`, channels first, to channels last.
+// Returns the cost of transposing planes of `shape`, channels first, to channels last.
 double TurningCost(const Shape& shape);
 
 }  // namespace reprise

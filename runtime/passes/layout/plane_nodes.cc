@@ -25,8 +25,8 @@
 namespace reprise {
 namespace {
 
-// The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
-// the batch; nullopt: it does not.
+// Returns the shape of a scale as planes of one element, [batch or 1, channels, 1...] or without
+// the batch; nullopt: it is no such scale.
 std::optional<Shape> ScaleOf(const Graph& graph, ValueId value, const Shape& planes) {
   Shape scale(planes.size(), 1);
   scale[1] = planes[1];
@@ -59,7 +59,7 @@ bool IsElementwise(const Graph& graph, const Node& node) {
   return planes;
 }
 
-// Whether the node averages whole planes, which then stay as planes of one element.
+// Returns whether the node averages whole planes, which then stay as planes of one element.
 bool IsAverage(const Graph& graph, const Node& node) {
   if (!IsPlanes(graph, node.input(0))) return false;
   if (node.op == GlobalAveragePoolOp::kName) return true;
@@ -115,8 +115,8 @@ absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
   return ReplaceByLast(graph, node.outputs[0], last);
 }
 
-// Whether the convolution is a product: windows are single elements, and it does not matter that a
-// product applies its activation before it adds the residual, a convolution after it.
+// Returns whether the convolution is a product: windows are single elements, and it does not matter
+// that a product applies its activation before it adds the residual, a convolution after it.
 bool IsProduct(const Graph& graph, const Node& node) {
   const std::string activation = FusedConvOp::From(node.attributes).activation;
   return FusedConvOp::From(node.attributes).group == 1 && IsOfElements(graph, node) &&

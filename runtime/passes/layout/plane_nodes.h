@@ -22,7 +22,8 @@ bool IsPlanes(const Graph& graph, ValueId value);
 // nullopt: it takes one layout alone.
 std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node);
 
-// Turns the node to planes whose channels lie last. `node`: a copy, since adding nodes moves them.
+// Rewrites the node for planes whose channels lie last. `node`: a copy, since adding nodes moves
+// them.
 absl::Status TurnPlaneNode(Graph& graph, const Node& node, const PlaneNode& what);
 
 }  // namespace reprise

@@ -18,21 +18,21 @@ inline constexpr size_t kMostPlaneDims = 4;
 // Planes of one element, which are the same in either layout.
 bool AreOfOneElement(const Shape& planes);
 
-// The perms of a Transpose of `rank` dims.
+// Returns the perms of a Transpose of `rank` dims.
 std::vector<int64_t> PermToLast(size_t rank);
 std::vector<int64_t> PermToFirst(size_t rank);
 
-// Where dim `axis` of `rank` is when channels are last.
+// Returns where dim `axis` of `rank` is when channels are last.
 int64_t AxisOfLast(int64_t axis, int64_t rank);
 
-// The channels-last form of `value`, where it was made from one; kNone: it was not.
+// Returns the channels-last form of `value`, where it was made from one; kNone: it was not.
 ValueId WasLast(const Graph& graph, ValueId value);
 // The same, turned where it was not.
 absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value);
 // `last`, turned, in place of `first`.
 absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last);
 
-// A Concat or Split of planes, between planes whose channels lie last.
+// Rewrites a Concat or Split of planes for planes whose channels lie last.
 absl::Status TurnParts(Graph& graph, const Node& node);
 
 }  // namespace reprise

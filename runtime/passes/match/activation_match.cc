@@ -14,7 +14,7 @@ Attributes NamedActivation(absl::string_view activation) {
   return attributes;
 }
 
-// The activation and its parameters; nullopt where the node is none.
+// Returns the activation and its parameters; nullopt where the node is none.
 std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
   if (node.op == ReluOp::kName) return NamedActivation("relu");
   if (node.op == TanhOp::kName) return NamedActivation("tanh");

@@ -1,4 +1,4 @@
-// Activations that join what they follow, in the form of reprise.Conv's attributes.
+// Activations that are fused into the node before them, in the form of reprise.Conv's attributes.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace reprise {
 
 // "activation" alone.
 Attributes NamedActivation(absl::string_view activation);
-// The activation and its parameters; nullopt where the node is none.
+// Returns the activation and its parameters; nullopt where the node is none.
 std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node);
 
 }  // namespace reprise

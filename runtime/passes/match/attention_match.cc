@@ -25,8 +25,8 @@ bool SameLastTwo(const Shape& a, const Shape& b) {
          a[a.size() - 2] == b[b.size() - 2];
 }
 
-// Whether each head [.., rows, size] of `of` meets one of `many`, in its order; or the only head of
-// each batch row meets all of them, as where queries share one head of keys.
+// Returns whether each head [.., rows, size] of `of` meets one of `many`, in its order; or the only
+// head of each batch row meets all of them, as where queries share one head of keys.
 bool FitsHeads(const Shape& many, const Shape& of) {
   if (many.size() != of.size() || many.size() < 2) return false;
   for (size_t i = 0; i + 2 < many.size(); ++i) {
@@ -101,7 +101,7 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool capped,
       const auto factor = KnownScalar(graph, node.inputs[side]);
       const ValueId scores = node.inputs[1 - side];
       if (!factor.has_value() || !SameShape(graph, scores, value)) continue;
-      // A scale after the cap would be one of what is capped.
+      // A scale after the cap would be a scale of the capped scores.
       const bool may_cap = !capped && pattern.scale == 1 && node.op == MulOp::kName;
       if (may_cap && MatchCap(graph, scores, *factor, steps, pattern)) {
         return true;
@@ -204,8 +204,8 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
   return false;
 }
 
-// The operand of a Softmax before its largest element in each row is taken from it, as torch's
-// graphs do once more; `operand` itself where they do not.
+// Returns the operand of a Softmax before its largest element in each row is taken from it, as
+// torch's graphs do once more; `operand` itself where they do not.
 ValueId BeforeShift(const Graph& graph, ValueId operand) {
   const Node* shift = graph.ProducerIf(operand, SubOp::kName);
   if (shift == nullptr || OnlyUser(graph, operand) == kNone) return operand;
@@ -221,7 +221,7 @@ ValueId BeforeShift(const Graph& graph, ValueId operand) {
   return HasShape(graph, shift->inputs[1], one) ? scores : operand;
 }
 
-// Whether `slice` gives its operand without the last column.
+// Returns whether `slice` gives its operand without the last column.
 bool DropsLastColumn(const Graph& graph, const Node& slice) {
   using In = SliceOp;
   if (slice.op != In::kName) return false;
@@ -239,8 +239,8 @@ bool DropsLastColumn(const Graph& graph, const Node& slice) {
   return all_are(In::kStarts, 0) && all_are(In::kSteps, 1);
 }
 
-// Where the Softmax has one column more than there are keys, of which no share is taken: notes what
-// stands there, and moves `scores` and `shares` to those of keys.
+// Where the Softmax has one more column than there are keys, whose shares are dropped: notes that
+// column as sinks, and moves `scores` and `shares` to the ones of the keys.
 void MatchSinks(const Graph& graph, ValueId& scores, ValueId& shares, AttentionPattern& pattern) {
   const ValueId all = BeforeShift(graph, scores);
   const Node* joined = graph.ProducerIf(all, ConcatOp::kName);

@@ -26,8 +26,8 @@ struct AttentionMask {
 
 // A float32 score below 1e23 added to a fill of this or less leaves it as it is.
 inline constexpr double kLowestFill = -1e30;
-// A fill of this or less weighs nothing beside a score that is not hidden: half precision has none
-// that is lower than -65504.
+// A fill of this or less weighs nothing compared with a score that is not hidden: half precision
+// has none that is lower than -65504.
 inline constexpr double kLowFill = -6e4;
 
 struct AttentionPattern {
@@ -39,7 +39,7 @@ struct AttentionPattern {
   bool k_rows = false;
   double scale = 1;
   double softcap = 0;  // 0: none; otherwise softcap * tanh(score / softcap), before the masks
-  // A score beside those of keys that has no value, [batch, heads, queries, 1]; kNone: none.
+  // A score next to the scores of keys that has no value, [batch, heads, queries, 1]; kNone: none.
   ValueId sinks = kNone;
   std::vector<AttentionMask> masks;  // the one that the Softmax meets first, first
   bool nan_to_zero = false;          // fully masked rows give zeros
@@ -49,8 +49,8 @@ struct AttentionPattern {
   std::optional<std::pair<int64_t, int64_t>> batch_and_heads;
 };
 
-// The attention around one Softmax; nullopt when it is none, or when somebody else reads what lies
-// between the two products.
+// Returns the attention around one Softmax; nullopt when it is none, or when a value between the
+// two products has another reader.
 std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softmax);
 
 }  // namespace reprise

@@ -124,7 +124,7 @@ absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, f
                                     [&](int64_t at, int64_t key) { return key <= past + at; });
   if (seen == kNone) return scores;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
-  // The lowest float swallows what is added to it, unless that is nearly as low itself.
+  // The lowest float absorbs any number that is added to it, unless that is nearly as low itself.
   constexpr float kSwallowed = -1e30f;
   if (filter < kSwallowed) return Kept(graph, seen, scores, kLowest);
   const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));

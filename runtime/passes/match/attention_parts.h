@@ -13,11 +13,11 @@
 
 namespace reprise {
 
-// The additive value of what is hidden from a query.
+// The additive value that hides a key from a query.
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-// Whether the shapes of all operands are known. They fit the node then: the errors are those of its
-// shape rule, which nobody may have asked before.
+// Returns whether the shapes of all operands are known. They fit the node then: errors are those of
+// its shape rule, which may not have been checked before.
 absl::StatusOr<bool> HasFittingOperands(Graph& graph, NodeId id);
 
 bool IsUsed(const Graph& graph, ValueId value);
@@ -28,18 +28,18 @@ absl::StatusOr<ValueId> SplitHeads(Graph& graph, ValueId value, int64_t heads);
 absl::StatusOr<ValueId> JoinHeads(Graph& graph, ValueId value);
 // Key or value heads that several query heads share, repeated for each.
 absl::StatusOr<ValueId> RepeatHeads(Graph& graph, ValueId value, int64_t heads);
-// Rows [batch, heads, past, size] and those behind them; `past` may be kNone.
+// Returns rows [batch, heads, past, size] with `rows` appended; `past` may be kNone.
 absl::StatusOr<ValueId> BehindPast(Graph& graph, ValueId past, ValueId rows);
 
 // `keep(query, key)` for each element of a constant of bools [queries, keys]; kNone where all are
 // true.
 ValueId PositionMask(Graph& graph, int64_t queries, int64_t keys,
                      const std::function<bool(int64_t, int64_t)>& keep);
-// onnxruntime's integer masks of attention as what is added to the scores; kNone for a form that
-// has none.
+// Returns onnxruntime's integer masks of attention as values to add to the scores; kNone for a
+// form that has none.
 absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& scores, float filter);
 
-// The scores where `keep` is true, `fill` elsewhere.
+// Returns the scores where `keep` is true, `fill` elsewhere.
 absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float fill);
 // Returns the scores, the lowest float where a key comes after its query; queries start `past` keys
 // after the first. `filter`: the least that masks have added to the scores.
@@ -51,7 +51,7 @@ absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale);
 absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guard,
                               const std::string& name, ValueId sinks = kNone);
 
-// An integer of the dtype of `value`, int32 or int64.
+// Returns an integer of the dtype of `value`, int32 or int64.
 Tensor ScalarLike(const Graph& graph, ValueId value, int32_t number);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// A BatchNormalization as what it does to each map once its statistics are known: a product and a
-// sum, which what stands in front of it can take into its weights.
+// A BatchNormalization as the product and sum that it is for each map once its statistics are
+// known, which the node in front of it can take into its weights.
 #pragma once
 
 #include <optional>

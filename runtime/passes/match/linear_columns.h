@@ -12,8 +12,9 @@ namespace reprise {
 // belongs to its columns are weights: so that CutColumns can cut them.
 bool HasColumnsToCut(const Graph& graph, const Node& node);
 
-// Its inputs for columns [begin, begin + count) alone: weights, and what else belongs to columns,
-// are cut; the others are as they were. A matrix that was joined of such parts gives the part.
+// Returns its inputs for columns [begin, begin + count) alone: weights, and other inputs per
+// column, are cut; the others are as they were. A matrix that was joined of such parts gives the
+// part.
 absl::StatusOr<std::vector<ValueId>> CutColumns(Graph& graph, const Node& node, int64_t begin,
                                                 int64_t count);
 

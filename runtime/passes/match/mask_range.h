@@ -13,12 +13,12 @@ namespace reprise::pack {
 struct Range {
   double least = 0;
   double most = 0;
-  // None of them is in between: a score keeps its digits beside it, or has none left. Else what a
-  // query that sees no key attends to depends on the last digits of its scores.
+  // None of them is in between: a score keeps its digits when it is added, or has none left. Else
+  // the attention of a query that sees no key depends on the last digits of its scores.
   bool clear = true;
 
-  static constexpr double kHides = -1e30;     // and what is below
-  static constexpr double kKeepsAll = -1000;  // and what is above
+  static constexpr double kHides = -1e30;     // and all below
+  static constexpr double kKeepsAll = -1000;  // and all above
   static bool IsClear(double number) { return number <= kHides || number >= kKeepsAll; }
 };
 // nullopt where that is not seen at once.

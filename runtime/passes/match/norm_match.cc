@@ -27,7 +27,7 @@ ValueId CentredOperand(const Graph& graph, ValueId value, bool either_sign) {
 
 namespace {
 
-// The x of mean((x - mean(x)) ^ 2).
+// Returns the x of mean((x - mean(x)) ^ 2).
 ValueId VarianceOperand(const Graph& graph, ValueId value) {
   const ValueId squares = MeanOperand(graph, value);
   if (squares == kNone) return kNone;
@@ -45,7 +45,7 @@ ValueId VarianceOperand(const Graph& graph, ValueId value) {
   return same ? a : kNone;
 }
 
-// The x of mean(x ^ 2).
+// Returns the x of mean(x ^ 2).
 ValueId MeanSquareOperand(const Graph& graph, ValueId value) {
   const ValueId squares = MeanOperand(graph, value);
   if (squares == kNone) return kNone;

@@ -18,9 +18,9 @@ struct NormStatistics {
   double epsilon = 0;
 };
 
-// The x of mean(x) over the last dim with the dim kept; kNone when `value` is no such mean.
+// Returns the x of mean(x) over the last dim with the dim kept; kNone when `value` is no such mean.
 ValueId MeanOperand(const Graph& graph, ValueId value);
-// The x of x - mean(x), or of mean(x) - x where `either_sign`; kNone otherwise.
+// Returns the x of x - mean(x), or of mean(x) - x where `either_sign`; kNone otherwise.
 ValueId CentredOperand(const Graph& graph, ValueId value, bool either_sign);
 // sqrt(statistic(x) + epsilon), the root as Sqrt or as a power.
 std::optional<NormStatistics> MatchDeviation(const Graph& graph, ValueId value, NormKind kind);

@@ -1,4 +1,4 @@
-// Nodes that read a few positions of what is computed for many.
+// Nodes that read a few positions of a value that is computed for many.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct Pick {
   friend bool operator==(const Pick&, const Pick&) = default;
 };
 
-// The positions that `node`, of a specialised graph, picks of input 0, which is a result; nullopt
-// where it is no such node, or picks more than half.
+// Returns the positions that `node`, of a specialised graph, picks of input 0, which is a result;
+// nullopt where it is no such node, or picks more than half.
 std::optional<Pick> MatchPick(const Graph& graph, const Node& node);
 
-// Known positions that several nodes pick of `data`, where nobody reads others: one node picks all
-// of them, and those pick theirs of its result. Whether that was so.
+// Joins nodes that pick known positions of `data`, where no node reads others: one node picks all
+// of them, and those pick theirs of its result. Returns whether that was so.
 absl::StatusOr<bool> JoinPicks(Graph& graph, ValueId data);
 
 }  // namespace reprise

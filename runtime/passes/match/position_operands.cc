@@ -18,7 +18,7 @@ namespace {
 
 using Operands = std::optional<std::vector<PositionOperand>>;
 
-// The input of a rule: a node, and the dim of its first result whose positions are asked for.
+// The input of a rule: a node, and the dim of its first result along which positions are picked.
 struct Site {
   const Graph& graph;
   const Node& node;
@@ -43,7 +43,7 @@ struct Site {
   }
 };
 
-// The operand at the place of the positions, when others are shared by all.
+// Returns the operand at the place of the positions, when others are shared by all.
 Operands First(const Site& site) {
   if (!site.LeadsAlike(0)) return std::nullopt;
   return {{{0, site.axis}}};

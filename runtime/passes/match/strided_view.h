@@ -20,23 +20,23 @@ class StridedView {
     friend bool operator==(const Atom&, const Atom&) = default;
   };
 
-  // The dense row-major tensor of `shape` itself. No size may be 0.
+  // Returns the dense row-major tensor of `shape` itself. No size may be 0.
   static StridedView Dense(absl::Span<const int64_t> shape);
   // Dims with the strides given.
   static StridedView Strided(absl::Span<const Atom> dims);
 
-  // The view through one node (Reshape, Transpose, Gather of one index, Split, Slice along one
-  // dim) whose input 0 this is and whose output is `output`; nullopt for other nodes, and where the
-  // result is no view.
+  // Returns the view through one node (Reshape, Transpose, Gather of one index, Split, Slice along
+  // one dim) whose input 0 this is and whose output is `output`; nullopt for other nodes, and where
+  // the result is no view.
   std::optional<StridedView> Through(const Graph& graph, NodeId node, ValueId output) const;
   std::optional<StridedView> Reshaped(absl::Span<const int64_t> shape) const;
   StridedView Transposed(absl::Span<const int64_t> perm) const;
   // Elements [start, start + size) of dim `axis`.
   std::optional<StridedView> Sliced(int64_t axis, int64_t start, int64_t size) const;
 
-  // The first element's place in the source.
+  // Returns the first element's place in the source.
   int64_t offset() const { return offset_; }
-  // The elements in row-major order as the shortest list of atoms; sizes of 1 are left out.
+  // Returns the elements in row-major order as the shortest list of atoms; sizes of 1 are left out.
   std::vector<Atom> Merged() const;
   // Row-major order is the source's own.
   bool IsDense() const;

@@ -1,7 +1,7 @@
 // Positions that are picked from a result are picked from the operands instead, before the result.
 //
 // A classifier reads one token of each row: the first, the last, one that data names. Nodes that
-// compute positions one by one (position_operands.h) and whose results nobody else reads then
+// compute positions one by one (position_operands.h) and whose results have no other reader then
 // compute the picked positions alone: all of a transformer's last layer but its keys and values.
 // The queries of its attention are picked, too; where one product made queries, keys and values, it
 // becomes three products again.
@@ -84,7 +84,8 @@ class Hoist {
  private:
   bool of_segments() const { return pick_.positions.empty(); }
 
-  // Finds the nodes whose results nobody reads but at the picked positions. Whether there are any.
+  // Finds the nodes whose results are read only at the picked positions. Returns whether there are
+  // any.
   bool MarkNodes() {
     const std::vector<NodeId> ids = graph_.NodeIds();
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
@@ -118,7 +119,7 @@ class Hoist {
     return used;
   }
 
-  // `user` reads nothing of `value` but what is picked.
+  // Returns whether `user` reads only the picked part of `value`.
   bool PicksAlone(NodeId user, ValueId value) const {
     const Node& node = graph_.node(user);
     const auto marked = marked_.find(user);
@@ -152,7 +153,7 @@ class Hoist {
     return !packed || Projections(graph_, node) != nullptr;
   }
 
-  // The picked positions of `value`, along pick_.axis.
+  // Returns the picked positions of `value`, along pick_.axis.
   absl::StatusOr<ValueId> Picked(ValueId value) {
     if (const auto done = done_.find(value); done != done_.end()) return done->second;
     const NodeId producer = ProducerOf(graph_, value);
@@ -302,7 +303,7 @@ class HoistPicksPass : public Pass {
 
  private:
   // Hoists the first kind that can be. Values that it replaces may be picks of another kind, or
-  // their operands: those are looked for anew. It ends, since picks only move towards the inputs.
+  // their operands: so these are searched again. It ends, since picks only move towards the inputs.
   static absl::StatusOr<bool> HoistOneKind(Graph& graph) {
     std::list<Hoist> kinds;
     for (const NodeId id : graph.NodeIds()) {

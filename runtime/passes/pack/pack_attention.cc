@@ -106,7 +106,7 @@ absl::Status Packer::PackAttention(const Site& site) {
 
 absl::Status Packer::EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                                   const std::vector<ValueId>& tables) {
-  if (mask.table != kNone) return Refuse(site, "its mask is a table by position beside others");
+  if (mask.table != kNone) return Refuse(site, "its mask is a table by position with other terms");
   if (AttentionOp::From(site.attributes()).packed_qkv) {
     const ValueId all = inputs[0];
     const int64_t width = to_.value(all).shape->back() / 3;
@@ -152,7 +152,7 @@ absl::Status Packer::PackRelative(const Site& site) {
       continue;
     }
     ASSIGN_OR_RETURN(tables.emplace_back(), Whole(site, site.inputs[i]));
-    // Shorter sequences have the distances in the middle of those of longer ones.
+    // Shorter sequences have the middle of the distances of longer ones.
     const Tensor* far = twins_.a.ConstantOf(site.inputs[i + 1].a);
     const Tensor* near = twins_.b.ConstantOf(site.inputs[i + 1].b);
     if (far == nullptr || near == nullptr || far->num_elements() < near->num_elements()) {

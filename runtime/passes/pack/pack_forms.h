@@ -22,8 +22,8 @@ struct DimKind {
   bool is_one() const { return kind == kSize && size == 1; }
 };
 
-// The dims of a value that has shape `a` at `at_a` and `b` at `at_b`; kOther for all when the ranks
-// differ.
+// Returns the dims of a value that has shape `a` at `at_a` and `b` at `at_b`; kOther for all when
+// the ranks differ.
 std::vector<DimKind> DimKinds(const Shape& a, const Sizes& at_a, const Shape& b, const Sizes& at_b);
 
 // How a value of the padded graph is laid out in the packed one.
@@ -43,7 +43,7 @@ struct Form {
 };
 Form FormOf(const std::vector<DimKind>& dims);
 
-// The sizes of the last `rest` dims.
+// Returns the sizes of the last `rest` dims.
 Shape Tail(const std::vector<DimKind>& dims, size_t rest);
 
 // Counted from the right, -1 the last.

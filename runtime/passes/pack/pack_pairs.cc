@@ -46,7 +46,7 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
   const Operand& result = site.outputs[0];
   const size_t rank = operand.dims.size();
   if (operand.form.kind == Form::kPairs) return pairs_[operand.a];
-  // The last dim is that of the keys.
+  // The last dim is the keys' one.
   const bool of_keys = operand.tokens() && operand.form.rest == 0 && !operand.form.merged &&
                        operand.form.rows == result.form.rows;
   Pairs pairs = {.range = RangeOf(twins_.a, operand.a)};
@@ -66,7 +66,7 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
                       operand.dims[rank - 1].kind == DimKind::kLength &&
                       operand.dims[rank - 2].kind == DimKind::kLength;
   if (!square || rank > result.form.rows) {
-    return Refuse(site, "it is no sum of values for each key and query and a table by position");
+    return Refuse(site, "it is not a sum of values for each key and query and a table by position");
   }
   // Dims before the queries are heads, where the result has heads.
   const int64_t heads = rank == 2 || result.form.rows == 3 ? 1 : operand.dims[rank - 3].size;
@@ -88,8 +88,8 @@ absl::Status Packer::PackPairs(const Site& site) {
     if (input.form.kind == Form::kPairs && more.product != multiplies) {
       return Refuse(site, "it joins sums and products of masks");
     }
-    // Numbers that are added in another order are rounded otherwise, which beside those that hide
-    // is all that is left of a score.
+    // Numbers that are added in another order are rounded differently; of a score plus a hiding
+    // number, only that rounding is left.
     int given = 0, again = 0;
     for (ValueId Pairs::*part : kParts) {
       given += more.*part != kNone;

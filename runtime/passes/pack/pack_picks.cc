@@ -8,8 +8,8 @@
 
 namespace reprise::pack {
 
-// GatherND that looks up places of each row in that row: places of the model's rows are those of
-// the segments, and what counts from the end of one does so in the other.
+// Packs a GatherND that looks up places of each row in that row: places in the model's rows are
+// places in the segments, and an index that counts from the end of one does so in the other.
 absl::Status Packer::PackPick(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& places = site.inputs[1];
@@ -21,7 +21,7 @@ absl::Status Packer::PackPick(const Site& site) {
                        places.form.rest + 1 == places.dims.size() && places.dims.back().is_one() &&
                        result.form.kind == Form::kSegments;
   if (!of_rows || PackedOf(data) == kNone || PackedOf(places) == kNone) {
-    return Refuse(site, "it picks by data what is not some tokens of each row");
+    return Refuse(site, "it picks by data something else than tokens of each row");
   }
   Shape picks = Tail(places.dims, places.form.rest);
   picks.pop_back();

@@ -93,8 +93,8 @@ absl::Status Packer::PackLastDims(const Site& site) {
   return Emit(site, site.op(), std::move(inputs), site.attributes());
 }
 
-// Whether a view, or a Gather, of a table by position takes for shorter sequences the same places
-// that it takes for the longest.
+// Returns whether a view, or a Gather, of a table by position takes for shorter sequences the
+// same places that it takes for the longest.
 bool Packer::KeepsPlaces(const Site& site) const {
   const Operand& table = site.inputs[0];
   if (!table.has_length()) return true;
@@ -150,7 +150,7 @@ absl::Status Packer::PackFixed(const Site& site) {
     if (!site.inputs[i].given()) {
       inputs.push_back(kNone);
     } else if (cuts ? i >= 1 : i == 1 && (view || site.op() == ExpandOp::kName)) {
-      // The shape, or where to cut, which is that of the longest.
+      // The shape, or where to cut: the longest sequence's.
       inputs.push_back(to_.AddConstant("", twins_.a.value(site.inputs[i].a).constant));
     } else {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Table(site, site.inputs[i]));
@@ -190,10 +190,10 @@ absl::Status Packer::PackElementwise(const Site& site) {
   return EmitReshaped(site, site.op(), std::move(inputs), site.attributes());
 }
 
-// Each token's heads are turned by what its position says.
+// Rotates each token's heads by its position.
 absl::Status Packer::PackRotary(const Site& site) {
   if (site.inputs[0].form.rest == 0)
-    return Refuse(site, "it turns halves of what tokens do not keep");
+    return Refuse(site, "it rotates halves along an axis that tokens do not keep");
   return PackElementwise(site);
 }
 
@@ -283,7 +283,7 @@ absl::Status Packer::PackProduct(const Site& site) {
   const bool flat_gemm = site.op() != GemmOp::kName || !GemmOp::From(site.attributes()).trans_a;
   if (left.fixed() || PackedOf(left) == kNone || !right.fixed() || right.rank() != 2 ||
       left.form.rest < 1 || result.form.kind != left.form.kind || !flat_gemm) {
-    return Refuse(site, "it is no product of tokens or rows with weights");
+    return Refuse(site, "it is not a product of tokens or rows with weights");
   }
   std::vector<ValueId> inputs = {PackedOf(left)};
   for (size_t i = 1; i < site.inputs.size(); ++i) {
@@ -346,13 +346,13 @@ absl::Status Packer::PackGather(const Site& site) {
   const int64_t axis = FromRight(site.attributes().Int("axis", 0), data.rank());
   if (data.fixed() && !index.fixed()) {
     if (axis != -data.rank() || PackedOf(index) == kNone || result.form.kind != index.form.kind) {
-      return Refuse(site, "it is no lookup in a table of rows");
+      return Refuse(site, "it is not a lookup in a table of rows");
     }
     ASSIGN_OR_RETURN(const ValueId table, Whole(site, data));
     return Emit(site, GatherOp::kName, {table, PackedOf(index)}, {{"axis", int64_t{0}}});
   }
   if (!index.fixed() || data.fixed() || PackedOf(data) == kNone) {
-    return Refuse(site, "it chooses tokens by what the request says");
+    return Refuse(site, "it chooses tokens by data of the request");
   }
   if (IsInside(axis, data.form.rest) && result.form.kind == data.form.kind) {
     ASSIGN_OR_RETURN(const ValueId chosen, Whole(site, index));
@@ -386,7 +386,8 @@ absl::Status Packer::PackSlice(const Site& site) {
     if (values == nullptr) return Refuse(site, "its bounds are not known");
     ASSIGN_OR_RETURN(given[i], values->ToInt64s());
   }
-  if (data.fixed() || PackedOf(data) == kNone) return Refuse(site, "it cuts what no token has");
+  if (data.fixed() || PackedOf(data) == kNone)
+    return Refuse(site, "it cuts an axis that tokens do not have");
   ValueId value = PackedOf(data);
   std::vector<int64_t> kept[4];
   for (size_t i = 0; i < given[0].size(); ++i) {
@@ -456,7 +457,7 @@ absl::Status Packer::PackCumSum(const Site& site) {
       data.form.merged ||
       -FromRight(static_cast<int64_t>(*axis), data.rank()) !=
           static_cast<int64_t>(data.form.rest) + 1) {
-    return Refuse(site, "it sums along an axis that is not that of tokens");
+    return Refuse(site, "it sums along an axis other than the tokens'");
   }
   return Emit(site, SegmentCumSumOp::kName, {PackedOf(data), segments_}, site.attributes());
 }

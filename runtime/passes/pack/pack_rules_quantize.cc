@@ -1,4 +1,4 @@
-// How what is quantised is packed: by scales that the model has, or by the range of each request.
+// Packing of quantised values: by scales that the model has, or by the range of each request.
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/quantized/quantize_op.h"
@@ -7,7 +7,7 @@
 
 namespace reprise::pack {
 
-// One scale for all, or one for each column of what a token keeps.
+// Packs one scale for all, or one for each column of a token's values.
 absl::Status Packer::PackQuantisation(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& scale = site.inputs[1];

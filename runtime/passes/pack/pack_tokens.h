@@ -1,15 +1,15 @@
 // PackTokens: a graph over rows of one length becomes one over tokens that lie one after another.
 //
 // A value [batch, sequence, rest...] becomes [tokens, rest...], a value [batch, rest...] becomes
-// [segments, rest...]. A segment is one row of a request, as long as its client sent it; no padding
-// stands between segments. Token-wise ops carry over as they are; attention, lookups by position,
-// first token, sums and pooling see the segments through two more inputs, the last ones:
+// [segments, rest...]. A segment is one row of a request, as long as its client sent it; there is
+// no padding between segments. Token-wise ops carry over as they are; attention, lookups by
+// position, first token, sums and pooling see the segments through two more inputs, the last ones:
 //
 //   reprise.positions  i64[tokens]        the position of each token in its segment
 //   reprise.segments   i32[segments + 1]  where each segment begins, then the number of tokens;
 //                                         segments that are not there are empty
 //
-// Where a scale is that of a request (request_scales.h), which may have several segments, two more
+// Where a scale belongs to a request (request_scales.h), which may have several segments, two more
 // follow, each i32[segments + 1] as reprise.segments:
 //
 //   reprise.request_tokens   where the tokens of each request begin
@@ -37,7 +37,7 @@ struct PackOptions {
   int64_t longest = 0;  // the most tokens of a segment, at least 3
 };
 
-// Symbols of the axes of a packed graph, and its inputs beside the model's own.
+// Symbols of the axes of a packed graph, and its inputs besides the model's own.
 inline constexpr char kTokensAxis[] = "tokens";
 inline constexpr char kSegmentsAxis[] = "segments";
 inline constexpr char kPositionsInput[] = "reprise.positions";
@@ -45,15 +45,15 @@ inline constexpr char kSegmentsInput[] = "reprise.segments";
 inline constexpr char kRequestTokensInput[] = "reprise.request_tokens";
 inline constexpr char kRequestRowsInput[] = "reprise.request_rows";
 
-// An attribute of reprise.SegmentAttention. 1: a query that sees no key at all gets what it gets in
-// the model. Otherwise keys that both mask and bias hide may score lower than there, or a hidden
-// score is not so low that it is the same for all keys.
+// An attribute of reprise.SegmentAttention. 1: a query that sees no key at all has the model's
+// result. Otherwise keys that both mask and bias hide may score lower than there, or a hidden score
+// is not so low that it is the same for all keys.
 inline constexpr char kAnyMask[] = "any_mask";
 // All nodes do so: a packed request is answered as it is alone, whatever its masks hold.
 bool TakesAnyMask(const Graph& packed);
 
-// UNIMPLEMENTED naming the node (input, output) that cannot be packed, and why; otherwise what
-// Specialize and the passes return.
+// UNIMPLEMENTED naming the node (input, output) that cannot be packed, and why; otherwise
+// errors as of Specialize and the passes.
 absl::StatusOr<Graph> PackTokens(const Graph& symbolic, const PackOptions& options);
 
 }  // namespace reprise

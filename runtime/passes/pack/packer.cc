@@ -325,7 +325,7 @@ absl::StatusOr<ValueId> Packer::Table(const Site& site, const Operand& operand) 
     Bind(operand, to_.AddParameter(value.name, value.parameter));
   } else if (value.kind == Value::Kind::kConstant) {
     if (!AgreeAtCorner(value.constant, twins_.b.value(operand.b).constant)) {
-      return Refuse(site, "a constant of shorter sequences is no part of that of longer ones");
+      return Refuse(site, "a constant of shorter sequences is not part of the one of longer ones");
     }
     Bind(operand, to_.AddConstant(value.name, value.constant));
   } else {
@@ -359,7 +359,7 @@ absl::StatusOr<ValueId> Packer::LookUp(const Site& site, const Operand& operand,
   if (value.kind == Value::Kind::kConstant) {
     if (!AgreeAtCorner(value.constant, twins_.b.value(operand.b).constant) ||
         !AllEqual(value.constant, rows)) {
-      return Refuse(site, "a constant is no table by position");
+      return Refuse(site, "a constant is not a table by position");
     }
     const Tensor first = FirstBlock(value.constant, shape);
     if (AllEqual(first, shape[0])) {

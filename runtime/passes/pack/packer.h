@@ -57,7 +57,7 @@ class Packer {
     // The packed mask equals the model's, whatever the keys hold: also for a query from which
     // everything is hidden. Else it may be lower where both hide a key.
     bool exact = true;
-    std::optional<Range> range;  // that of the model's numbers, where it is known
+    std::optional<Range> range;  // range of the model's numbers, where it is known
   };
   static constexpr ValueId Pairs::*kParts[] = {&Pairs::key, &Pairs::query, &Pairs::table};
   // The node that is looked at, in both graphs.
@@ -75,8 +75,9 @@ class Packer {
   absl::Status AddInputs();
   absl::Status AddOutputs();
   void MakeSymbolic();
-  // Node `b` of the second graph cuts a parameter to its length, or shows what was cut so under
-  // another shape, and the first graph, whose length is all of that parameter, does not.
+  // Returns whether node `b` of the second graph cuts a parameter to its length, or gives such a
+  // cut parameter another shape, and the first graph, whose length is all of that parameter, does
+  // not.
   bool CutsTableOfAll(NodeId b);
   absl::StatusOr<Site> SiteOf(NodeId a, NodeId b) const;
   // Node `a` and the first of `b` that does the same to the same operands, which is taken out of
@@ -88,16 +89,16 @@ class Packer {
   // --- Values of the packed graph. ---
   ValueId PackedOf(const Operand& operand) const { return packed_[operand.a]; }
   void Bind(const Operand& result, ValueId packed) { packed_[result.a] = packed; }
-  // A fixed value as it is, the same at all lengths.
+  // Returns a fixed value as it is, the same at all lengths.
   absl::StatusOr<ValueId> Whole(const Site& site, const Operand& operand);
-  // A fixed value whose dims of the length are those of a table: shorter sequences take its first
-  // elements.
+  // Returns a fixed value whose dims of the length are cut from a table: shorter sequences take
+  // its first elements.
   absl::StatusOr<ValueId> Table(const Site& site, const Operand& operand);
   // [heads, length, length] of a table by the positions of two tokens; `has_rows`: it is repeated
   // for all rows, which come first.
   absl::StatusOr<ValueId> SquareTable(const Site& site, const Operand& operand, int64_t heads,
                                       bool has_rows);
-  // The row that each token finds in a table [length, rest...] (rows before it are equal).
+  // Returns the row that each token finds in a table [length, rest...] (rows before it are equal).
   absl::StatusOr<ValueId> LookUp(const Site& site, const Operand& operand, size_t rest);
   // `operand` as it broadcasts to a value of `dims`, laid out as that one is packed.
   absl::StatusOr<ValueId> Align(const Site& site, const Operand& operand,
@@ -122,7 +123,7 @@ class Packer {
   absl::Status PackPairs(const Site& site);
   absl::Status PackPairsChoice(const Site& site);
   absl::Status PackPairsCast(const Site& site);
-  // An operand of such a mask as one.
+  // Returns an operand of such a mask as one.
   absl::StatusOr<Pairs> PairsOf(const Site& site, const Operand& operand);
   // Joins `more` with `total` by the op, if there are both.
   absl::Status Join(absl::string_view op, ValueId more, ValueId& total);
@@ -141,8 +142,8 @@ class Packer {
   absl::Status AttentionMask(const Site& site, int64_t heads, Pairs& mask);
   // Queries, keys and values of a site, one row a token.
   absl::Status AddAttended(const Site& site, std::vector<ValueId>& inputs);
-  // Attention whose scores hang on the distance of two tokens by `tables`, four operands; or whose
-  // mask is one of queries as well.
+  // Attention whose scores depend on the distance of two tokens by `tables`, four operands; or
+  // whose mask also varies with the query.
   absl::Status EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                             const std::vector<ValueId>& tables);
   // Notes whether the mask hides keys exactly as the model does (kAnyMask), and how low it gets.
@@ -152,7 +153,7 @@ class Packer {
   // "first" or "last": the token of a row that lies at `a` in the first graph and at `b` in the
   // second; "" for any other.
   std::string EndOf(std::optional<double> a, std::optional<double> b) const;
-  // Where a Slice begins along its i-th axis, in the second graph.
+  // Returns where a Slice begins along its i-th axis, in the second graph.
   std::optional<double> StartOfTwin(const Site& site, size_t i) const;
   absl::Status PackPick(const Site& site);
   absl::Status PackPlace(const Site& site);
@@ -167,7 +168,7 @@ class Packer {
   const Graph& symbolic_;
   const PackOptions& options_;
   Graph to_;
-  std::vector<ValueId> twin_;    // maps a value of `a`, an input or a result, to that of `b`
+  std::vector<ValueId> twin_;    // maps a value of `a`, an input or a result, to its twin in `b`
   std::vector<ValueId> packed_;  // indexed by value of `a`
   std::vector<Operand> alias_;   // indexed by the result of an Expand that repeats rows: its input
   std::vector<Pairs> pairs_;     // indexed by value of `a`

@@ -22,10 +22,10 @@ namespace {
 // New tokens, cached ones before them, and places of an encoder's result: no two sums are equal.
 constexpr int64_t kNewTokens = 3, kCachedTokens = 8, kPlaces = 13;
 
-// A request of one row as constants, but for ids and caches.
+// A request of one row as constants, except for ids and caches.
 class SeveralTokens {
  public:
-  // `cached`: tokens whose keys are there; 0: a prompt, by the branch of a merged file for those.
+  // `cached`: tokens whose keys are there; 0: a prompt, by the branch of a merged file for prompts.
   SeveralTokens(const Graph& symbolic, int64_t cached) : graph_(symbolic), cached_(cached) {}
 
   absl::StatusOr<Graph> Fuse(const Decoder& decoder, const ParameterValueOf& value_of) && {
@@ -64,8 +64,8 @@ class SeveralTokens {
     for (size_t i = 0; i < std::min(dims.size(), sizes.size()); ++i) dims[i] = {.size = sizes[i]};
   }
 
-  // Rows that stand for those of a cache take its place, as in the paged form: what is fused over
-  // them is what is fused there.
+  // Replaces a cache by rows that stand for its rows, as in the paged form, so that the same ops
+  // are fused over them.
   void TakeRows(const DecoderCache& cache, const std::string& ids) {
     const DType dtype = graph_.value(graph_.FindValue(cache.input)).dtype;
     const ValueId rows = AddCachedRows(graph_, graph_.FindValue(ids),
@@ -139,8 +139,8 @@ absl::Status CheckSeveral(const Graph& symbolic, const Decoder& decoder,
   if (found >= attentions) return absl::OkStatus();
   return absl::UnimplementedError(
       absl::StrCat("of ", attentions,
-                   " attentions over caches, what several new tokens see is "
-                   "known of ",
+                   " attentions over caches, the mask for several new tokens is "
+                   "known for only ",
                    found));
 }
 

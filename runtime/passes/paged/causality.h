@@ -1,4 +1,5 @@
-// CheckCausal: whether a decoder gives several new tokens what it gives them one by one.
+// CheckCausal: whether a decoder computes the same for several new tokens at once as for one at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,10 @@
 namespace reprise {
 
 // Steps compute each token after those before it. A model whose tokens also see later ones of the
-// same request, as one does whose only mask is the request's, gives several of them something else:
-// UNIMPLEMENTED, naming the attention. `attentions`: how many read the caches of the decoder's own
-// tokens; where fewer are found, what they see is not known, which is UNIMPLEMENTED as well.
+// same request, as one does whose only mask is the request's, computes something else for several
+// of them: UNIMPLEMENTED, naming the attention. `attentions`: how many read the caches of the
+// decoder's own tokens; where fewer are found, the dependences are not known, which is
+// UNIMPLEMENTED as well.
 //
 // A file that takes one new token at a time has no such requests, and one that has a branch for
 // prompts computes several tokens by that.

@@ -1,9 +1,9 @@
-// Decoder: what the inputs and outputs of a model with a cache of keys and values are.
+// Decoder: the roles of the inputs and outputs of a model with a cache of keys and values.
 //
 // A decoder is known by its graph: inputs of floats [batch, heads, past, size], an input of token
-// ids, and an output with a row of scores for each token. What else it takes (a mask of ones, the
-// positions of its tokens, lengths) is told by dtype and dims, and by its name where these leave a
-// choice. Names alone tell the caches of an encoder's result from those of the decoder's own
+// ids, and an output with a row of scores for each token. Its other inputs (a mask of ones, the
+// positions of its tokens, lengths) are told by dtype and dims, and by name where these leave a
+// choice. Names alone tell the caches of an encoder's result from the caches of the decoder's own
 // tokens: exporters write "encoder" or "cross" into them.
 #pragma once
 
@@ -20,7 +20,7 @@ struct DecoderCache {
   std::string input;  // its name
   int64_t heads = 0;
   int64_t size = 0;    // elements of a head
-  bool cross = false;  // holds what an encoder has computed, the same for all tokens of a sequence
+  bool cross = false;  // holds an encoder's result, the same for all tokens of a sequence
 };
 
 struct Decoder {
@@ -37,7 +37,7 @@ struct Decoder {
   size_t logits = 0;  // position among the outputs
 };
 
-// Whether `name`, of a cache, is that of an encoder's result.
+// Returns whether `name`, of a cache, names an encoder's result.
 bool IsCrossName(absl::string_view name);
 
 // NOT_FOUND where the model has no cache at all; UNIMPLEMENTED naming the input or output that has

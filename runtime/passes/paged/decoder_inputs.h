@@ -15,7 +15,7 @@ Tensor NumbersAs(DType dtype, const Shape& shape, const std::vector<int64_t>& va
 // `value` takes the place of input `name`, which goes.
 void TakeInput(Graph& graph, const std::string& name, ValueId value);
 
-// The result of a reprise.CachedRows for `tokens`: rows that stand for cached ones.
+// Returns the result of a reprise.CachedRows for `tokens`: rows that stand for cached ones.
 ValueId AddCachedRows(Graph& graph, ValueId tokens, Attributes attributes);
 // Pages hold float32, whatever clients would carry.
 ValueId CastRows(Graph& graph, ValueId rows, DType dtype);

@@ -42,7 +42,7 @@ absl::StatusOr<Row> RowOf(const Tensor& mask, absl::Span<const double> values, i
   return row;
 }
 
-// Whether what a head adds is a line over the positions; its slope.
+// Returns the slope of the values that a head adds, if they form a line over the positions.
 std::optional<double> SlopeOf(const Row& row, int64_t start) {
   const auto keys = static_cast<int64_t>(row.added.size());
   const double last = row.added[keys - 1];

@@ -1,5 +1,5 @@
-// FactsOf: a decoder's mask, measured: which keys it hides from a new token, and what it adds to
-// the scores of others.
+// FactsOf: a decoder's mask, measured: which keys it hides from a new token, and the values that
+// it adds to the scores of others.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace reprise {
 
 struct MaskFacts {
   int64_t visible = 0;        // the number of last keys that are seen; others are hidden
-  std::vector<float> slopes;  // one a head: what a key gets for each position that it comes later;
-                              // or empty: all get the same
-  // A head has `span` numbers: a key that comes so many positions before the query gets the number
-  // of that place, and an earlier one gets the last. Empty: a line by `slopes`, or the same for
-  // all.
+  std::vector<float> slopes;  // one a head: the value added to a key for each position that it
+                              // comes later; or empty: all get the same
+  // A head has `span` numbers: a key that comes n positions before the query gets
+  // number n, and an earlier one gets the last. Empty: a line by `slopes`, or the same
+  // for all.
   std::vector<float> biases;
   int64_t span = 0;
   friend bool operator==(const MaskFacts&, const MaskFacts&) = default;
@@ -27,8 +27,9 @@ struct MaskFacts {
 // window.
 absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t keys);
 
-// Whether the mask of a reprise.Attention of one row, which broadcasts to [1, heads, queries,
-// keys], hides from each query the keys that come after it; the last query is that of the last key.
+// Returns whether the mask of a reprise.Attention of one row, which broadcasts to [1, heads,
+// queries, keys], hides from each query the keys that come after it; the last query and the last
+// key are the same token.
 bool HidesLaterKeys(const Tensor& mask, int64_t queries, int64_t keys);
 
 }  // namespace reprise

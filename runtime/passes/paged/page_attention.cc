@@ -20,14 +20,14 @@ namespace {
 
 constexpr int kMaxCacheSteps = 16;
 
-// The CachedRows that `value` is, under whatever shape.
+// Returns the CachedRows that `value` is, under whatever shape.
 NodeId CachedAbove(const Graph& graph, ValueId value) {
   for (int step = 0; step < kMaxCacheSteps; ++step) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
     if (node.op == CachedRowsOp::kName) return producer;
-    // A cast is that of a cache that clients would carry in half.
+    // A cast belongs to a client-managed cache of half precision.
     if (node.op != ReshapeOp::kName && node.op != CastOp::kName) return kNone;
     value = node.inputs[0];
   }

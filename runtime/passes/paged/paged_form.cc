@@ -42,14 +42,14 @@ namespace {
 
 // Lengths of the past at which the graph is compared; kept in the result, which forgets them.
 constexpr int64_t kComparedPast = 9, kOtherPast = 22;
-// The numbers of places of an encoder's result beside each.
+// The same with the lengths of an encoder's result.
 constexpr int64_t kCross = 13, kOtherCross = 30;
-// The longest past at which a decoder with an encoder is measured: what it adds by distance is a
-// table of all pairs of positions in many exporters' graphs.
+// The longest past at which a decoder with an encoder is measured: the bias that it adds by
+// distance is a table of all pairs of positions in many exporters' graphs.
 constexpr int64_t kLongestMeasuredBesideEncoder = 1023;
 // Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
 constexpr int64_t kPackedTokens = 6, kSegments = 7;
-// Lengths of the past at which masks are measured, beside the longest.
+// Lengths of the past at which masks are measured, besides the longest.
 constexpr int64_t kMeasured[] = {3, 40};
 
 Binding BindingAt(int64_t tokens) {
@@ -106,8 +106,9 @@ class FormMaker {
     return NumbersAs(dtype, shape, std::vector<int64_t>(NumElements(shape), value));
   }
 
-  // The model with each token as a row after `past` cached ones. `form`: what is known of pages;
-  // null: nothing yet. Values that hang on the past are computed from positions once that is known.
+  // Returns the model with each token as a row after `past` cached ones. `form`: the pages, as far
+  // as known; null: nothing yet. Values that depend on the past are computed from positions once
+  // that is known.
   absl::StatusOr<Graph> Build(int64_t past, const PagedForm* form) const {
     ASSIGN_OR_RETURN(Graph graph, BuildAsIs(past, form));
     ComputeFromPositions(graph, graph.FindValue(kPositionsInput), traces_);
@@ -212,7 +213,7 @@ class FormMaker {
     return absl::c_any_of(decoder_.caches, [](const DecoderCache& one) { return one.cross; });
   }
 
-  // Rows that stand for those of a cache take the place of input `name`, shaped by `shaped`.
+  // Replaces input `name`, shaped by `shaped`, by rows that stand for the rows of a cache.
   template <class Shaped>
   static void AddRows(Graph& graph, const std::string& name, Attributes attributes,
                       const Shaped& shaped) {
@@ -242,7 +243,7 @@ class FormMaker {
     }
   }
 
-  // The positions that the smallest table of them has; 0: there is none.
+  // Returns the positions that the smallest table of them has; 0: there is none.
   absl::StatusOr<int64_t> Positions() const {
     ASSIGN_OR_RETURN(const Graph as_is, BuildAsIs(kComparedPast, nullptr));
     const int64_t cuts = PositionsOfCuts(as_is, PastValues(as_is, traces_.a, traces_.b));
@@ -251,8 +252,8 @@ class FormMaker {
     return cuts == 0 || tables == 0 ? cuts + tables : std::min(cuts, tables);
   }
 
-  // Tables that grow with the past are taken as they are at the longest. Where what is beside them
-  // is too large there to be computed, they are not.
+  // Traces tables that grow with the past at their longest, unless other values are too large
+  // there to be computed.
   absl::Status TraceLongest(int64_t past) {
     PastTrace traced;
     absl::Status status = TracePast(past, traced);
@@ -268,7 +269,7 @@ class FormMaker {
     return Specialize(graph, BindingAt(kPackedTokens), {.trace = &traced.trace}).status();
   }
 
-  // The graph with `past`, fused; positions are constants, so that masks are.
+  // Returns the graph with `past`, fused; positions are constants, so that masks are.
   absl::StatusOr<Graph> Fused(int64_t past) const {
     constexpr int64_t kRows = 2;
     ASSIGN_OR_RETURN(const Graph graph, Build(past, nullptr));
@@ -302,7 +303,7 @@ class FormMaker {
       const bool by_head = node.attributes.Int("k_by_head", 0) != 0;
       const bool grouped = kv_heads != 1 && kv_heads != attended.heads;
       if (attended.heads % kv_heads != 0 || (grouped && !by_head)) {
-        return refuse("heads of queries share those of keys in an order that is not known");
+        return refuse("heads of queries share heads of keys in an unknown order");
       }
       attended.cross = decoder_.caches[attended.key].cross;
       if (attended.cross != decoder_.caches[attended.value].cross ||
@@ -328,7 +329,7 @@ class FormMaker {
     return all;
   }
 
-  // Whether what is added `here` is what the rule of the longest past says.
+  // Returns whether the values added `here` follow the rule of the longest past.
   static bool SameRule(const MaskFacts& longest, const MaskFacts& here) {
     const auto is_near = [](float a, float b) { return std::abs(a - b) <= 1e-4f; };
     if (longest.biases.empty() || here.biases.empty()) {
@@ -370,9 +371,9 @@ class FormMaker {
         const MaskFacts &longest = attended_[i].facts, &here = found[i].facts;
         if (attended_[i].cross) continue;  // All places, at all lengths.
         if (here.visible != std::min(past + 1, longest.visible) || !SameRule(longest, here)) {
-          return absl::UnimplementedError(
-              absl::StrCat("cache '", decoder_.caches[found[i].key].input,
-                           "': what the mask hides or adds is no rule that holds at all lengths"));
+          return absl::UnimplementedError(absl::StrCat(
+              "cache '", decoder_.caches[found[i].key].input,
+              "': the values that the mask hides or adds do not follow one rule at all lengths"));
         }
       }
     }
@@ -420,15 +421,15 @@ class FormMaker {
       const int64_t cache = node.attributes.Int("cache", 0);
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =
-          value.users.empty() ? "nobody" : NodeLabel(at.node(value.users[0]));
+          value.users.empty() ? "no node" : NodeLabel(at.node(value.users[0]));
       if (cache < 0) {
         return absl::UnimplementedError(
             absl::StrCat("input '", decoder_.states, "' is read by ", reader,
                          ", and the caches of the encoder's result should hold all of it"));
       }
-      return absl::UnimplementedError(
-          absl::StrCat("cache '", decoder_.caches[cache].input, "' is read by ", reader,
-                       ", which is no part of an attention that is known"));
+      return absl::UnimplementedError(absl::StrCat("cache '", decoder_.caches[cache].input,
+                                                   "' is read by ", reader,
+                                                   ", which is not part of a known attention"));
     }
     const Shape& logits = *at.value(at.outputs()[0]).shape;
     if (logits.size() != 3 || logits[1] != 1) {
@@ -470,7 +471,7 @@ class FormMaker {
     const size_t at = differs.first - here.begin();
     const size_t begin = here.rfind('\n', at) + 1;
     return absl::UnimplementedError(
-        absl::StrCat("what it computes hangs on the length of the past: ",
+        absl::StrCat("its result depends on the length of the past: ",
                      here.substr(begin, std::min<size_t>(here.find('\n', at) - begin, 200))));
   }
 

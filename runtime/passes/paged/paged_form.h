@@ -7,24 +7,24 @@
 //   reprise.tables       i64[tokens]    the address of the table of its sequence's pages
 //   reprise.positions    i64[tokens]    the place of each token in its sequence
 //   reprise.segments     i32[segments + 1]  after 0, ascending: one after each token whose scores
-//                        are wanted; those that are not there repeat the last one
+//                        are requested; missing ones repeat the last one
 //
 //
-// and where caches hold what an encoder has computed, once for a sequence, two more:
+// and where caches hold an encoder's result, computed once for a sequence, two more:
 //
 //   reprise.cross_tables   i64[tokens]  the address of the table of the pages of these
 //   reprise.cross_lengths  i64[tokens]  how many places of the encoder's result they hold
 //
-// and one output, the scores [segments, 1, vocabulary] of the wanted tokens. Caches, masks, flags
-// and lengths are gone: attention reads pages by these tables. So a recipe is keyed by
+// and one output, the scores [segments, 1, vocabulary] of the requested tokens. Caches, masks,
+// flags and lengths are removed: attention reads pages by these tables. So a recipe is keyed by
 // its number of tokens and by nothing else.
 //
 // How: each token is a row of a batch, of one new token and some past. The past inputs become
 // reprise.CachedRows, a mask becomes ones, numbers that are computed from the length of the past
-// become numbers computed from positions. What a mask, built by whatever nodes, hides or adds is
+// become numbers computed from positions. The effect of a mask, whichever nodes build it, is
 // measured at several lengths, with positions that are constants. Capture passes fuse the attention
-// of any exporter into reprise.Attention, whose caches PageAttention then turns into pages. At last
-// the graph is made with two lengths of the past: nothing of it may be left in the result.
+// of any exporter into reprise.Attention, whose caches PageAttention then turns into pages. Finally
+// the graph is made with two lengths of the past: the result must not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@
 
 namespace reprise {
 
-// An input of a paged graph beside the model's ids and those of packed tokens.
+// An input of a paged graph besides the model's ids and the inputs of packed tokens.
 inline constexpr char kTablesInput[] = "reprise.tables";
 inline constexpr char kCrossTablesInput[] = "reprise.cross_tables";
 inline constexpr char kCrossLengthsInput[] = "reprise.cross_lengths";
@@ -73,15 +73,16 @@ struct PagedForm {
 struct PagedOptions {
   int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
   int64_t cross_context = kContext;
-  // The value of a small parameter, for what is added to scores: it decides what attention
-  // computes. A function that gives nothing, or none at all: such a model is refused.
+  // Returns the value of a small parameter that is added to scores, since it decides the form
+  // of attention. A model for which it returns nothing, or without such a function, is refused.
   ParameterValueOf value_of;
   static constexpr int64_t kContext = 4096;
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
   int threads = 1;  // that look at the model side by side
 };
 
-// NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.
+// NOT_FOUND where the model has no cache, UNIMPLEMENTED naming the part that cannot be paged, and
+// why.
 absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
                                         const std::vector<std::string>& outputs,
                                         const PagedOptions& options);

@@ -8,10 +8,11 @@
 
 namespace reprise {
 
-// reprise.Attention whose keys and values are a reprise.CachedRows and new rows after it becomes
-// reprise.PagedAttention, by what the CachedRows says of pages; where they are a CachedRows of an
-// encoder's result and nothing else, reprise.PagedCrossAttention. It runs after attend_by_head,
-// which finds the heads that queries share. Inert where a graph has no reprise.CachedRows.
+// Turns reprise.Attention whose keys and values are a reprise.CachedRows and new rows after it into
+// reprise.PagedAttention, by the description of pages in the CachedRows; where they are a
+// CachedRows of an encoder's result and nothing else, into reprise.PagedCrossAttention. It runs
+// after attend_by_head, which finds the heads that queries share. Inert where a graph has no
+// reprise.CachedRows.
 std::unique_ptr<Pass> PageAttention();
 
 // The cache after an operand of attention.

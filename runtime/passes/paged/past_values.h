@@ -1,8 +1,8 @@
-// PastValues: what two lengths of the past say of a graph's values.
+// PastValues: how a graph's values depend on the length of the past, by two lengths.
 //
 // A graph whose past has one length is specialised at two of them. A value that is computed of
-// weights and sizes alone, and of nothing that tokens bring along, is the same for every token at
-// one length: it is fixed, or it depends on the past.
+// weights and sizes alone, not of inputs per token, is the same for every token at one length: it
+// is fixed, or it depends on the past.
 //
 // Ownership: borrows the graph and the traces. Threads: pure.
 #pragma once
@@ -42,8 +42,8 @@ class PastValues {
   // Its shape, where that is the same at both lengths.
   std::optional<Shape> ShapeOf(ValueId value) const;
   static std::optional<Shape> ShapeAt(const PastTrace& at, ValueId value);
-  // The one dim in which its shape differs, where it has as many elements more there as the past
-  // is longer; nullopt where the shape is the same, or differs in another way.
+  // Returns the one dim in which its shape differs, where it has as many elements more there as
+  // the past is longer; nullopt where the shape is the same, or differs in another way.
   std::optional<int64_t> GrowingDim(ValueId value) const;
 
   // Computed of weights and sizes alone.

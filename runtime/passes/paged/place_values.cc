@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxOffsetSteps = 16;
 
-// The dims that `value` needs where `node` reads it, the one of tokens among them.
+// Returns the dims that `value` needs where `node` reads it, the one of tokens among them.
 size_t RankFor(const PastValues& values, const Node& node, const OpRow& row, ValueId value) {
   const std::optional<Shape> own = values.ShapeOf(value);
   const std::optional<Shape> result = PastValues::ShapeAt(values.a(), node.outputs[0]);

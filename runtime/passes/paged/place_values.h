@@ -2,8 +2,8 @@
 //
 // An exporter may count positions from the shape of a cache, Range(past, past + new), or from a sum
 // over a mask, and look up or compute all that follows for them. At one length of the past such
-// values are the same for all tokens. Those that differ between two lengths, and are read by what
-// computes on tokens, are computed for each token from reprise.positions, by the nodes that the
+// values are the same for all tokens. Those that differ between two lengths, and are read by nodes
+// that compute on tokens, are computed for each token from reprise.positions, by the nodes that the
 // model has for them (row_values.h), of tables that are not cut to the length (whole_tables.h).
 //
 // Ownership: borrows the graph. Threads: pure.
@@ -24,7 +24,7 @@ struct PastTraces {
 // with the ids of `graph`.
 void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces);
 
-// The rows of the smallest table that is looked up by positions; 0: there is none.
+// Returns the rows of the smallest table that is looked up by positions; 0: there is none.
 int64_t PositionsOfTables(const Graph& graph, ValueId positions);
 
 }  // namespace reprise

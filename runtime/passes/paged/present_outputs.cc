@@ -23,15 +23,15 @@ ValueId BeforeCasts(const Graph& graph, ValueId value) {
   return value;
 }
 
-// Where an attention takes the past of keys; that of values comes next. Its outputs 1 and 2 are
-// both with the new rows.
+// Returns the index of the input of an attention that takes the past of keys; the past of
+// values comes next. Its outputs 1 and 2 are both with the new rows.
 std::optional<size_t> PastKeyInput(const Node& node) {
   if (node.op == OnnxAttentionOp::kName || node.op == SinkAttentionOp::kName) return 4;
   if (node.op == MultiHeadAttentionOp::kName) return 6;
   return std::nullopt;
 }
 
-// The input whose rows `value` begins with, new ones after them; else kNone.
+// Returns the input whose rows `value` begins with, new ones after them; else kNone.
 ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
@@ -45,7 +45,7 @@ ValueId PastOf(const Graph& graph, ValueId value) {
     // Without a past its keys and values have that in front already.
     return node.op != MultiHeadAttentionOp::kName ? PastOf(graph, node.inputs[output]) : kNone;
   }
-  // A cast is that of a cache of halves, whose rows are computed in float32.
+  // A cast belongs to a cache of halves, whose rows are computed in float32.
   if (node.op == IdentityOp::kName || node.op == CastOp::kName) {
     return PastOf(graph, node.inputs[0]);
   }
@@ -100,7 +100,7 @@ absl::Status CheckShapes(const Graph& symbolic, const Decoder& decoder,
     if (*shape == wanted) continue;
     return absl::UnimplementedError(absl::StrCat(
         "output ", i, " has the shape ", ShapeToString(*shape), " for ", rows, " rows of ",
-        kProbedTokens, " tokens behind ", kProbedPast, ", and not ", ShapeToString(wanted)));
+        kProbedTokens, " tokens after ", kProbedPast, ", and not ", ShapeToString(wanted)));
   }
   return absl::OkStatus();
 }
@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<int>> FindPresents(const Graph& symbolic, const Decod
     }
     if (presents[i] == kNoCache) {
       return absl::UnimplementedError(
-          absl::StrCat("output '", outputs[i], "' is no cache with new rows behind it"));
+          absl::StrCat("output '", outputs[i], "' is not a cache with new rows appended"));
     }
   }
   for (size_t cache = 0; cache < decoder.caches.size(); ++cache) {

@@ -274,7 +274,7 @@ ValueId RowValues::Counted(const Node& node, const Rows& result) {
 
 ValueId RowValues::Fit(const Rows& rows, size_t rank) {
   Shape shape = rows.shape;
-  // A batch of one, in whose place the tokens come.
+  // A batch of one, which the tokens replace.
   if (!rows.has_batch && shape.size() == rank + 1 && shape[0] == 1) shape.erase(shape.begin());
   if (shape.size() > rank || (rows.has_batch && shape.size() != rank)) return kNone;
   shape = AfterOnes(shape, rank);

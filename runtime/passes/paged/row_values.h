@@ -1,4 +1,5 @@
-// RowValues: what depends on the length of the past alone, computed for each token from its place.
+// RowValues: values that depend on the length of the past alone, computed for each token from its
+// position.
 //
 // While tokens are rows of a batch with one past, such a value is one for all of them. Each token
 // has a past of its own in the end, as long as its position: the nodes that compute the value run
@@ -27,7 +28,7 @@ class RowValues {
   ValueId At(ValueId value, size_t rank);
 
  private:
-  // Dims of one token, after that of the tokens. `has_batch`: the value that it stands for has the
+  // Dims of one token, after the tokens' dim. `has_batch`: the value that it stands for has the
   // tokens' dim as well, as rows that are alike.
   struct Rows {
     ValueId value = kNone;
@@ -50,12 +51,12 @@ class RowValues {
 
   // `rows` with as many dims of a token as `rank`; kNone where it has more.
   ValueId Fit(const Rows& rows, size_t rank);
-  // An operand of an elementwise op whose results have the dims of `result`.
+  // Returns an operand of an elementwise op whose results have the dims of `result`.
   ValueId Operand(ValueId value, const Rows& result);
   // The same, and it has a row for each token.
   ValueId OwnRows(ValueId value, const Rows& result);
-  // The rows of `table` along `dim` at `places` [tokens, ...], as a value of `rank` dims after that
-  // of the tokens.
+  // Returns the rows of `table` along `dim` at `places` [tokens, ...], as a value of `rank` dims
+  // after the tokens' dim.
   ValueId Gathered(ValueId table, int64_t dim, ValueId places, size_t rank);
 
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// Elements of a parameter that may decide what is added to scores, at most.
+// The most elements of a parameter that may decide the values added to scores.
 constexpr int64_t kMostBiasElements = int64_t{1} << 16;
 
 // Returns whether all operands but the table are constants.

@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-// Whether `longer` begins with all of `shorter` along `dim`.
+// Returns whether `longer` begins with all of `shorter` along `dim`.
 bool BeginsWith(const Tensor& longer, const Tensor& shorter, int64_t dim) {
   const Shape &a = shorter.shape(), &b = longer.shape();
   if (a.size() != b.size() || shorter.dtype() != longer.dtype() ||

@@ -31,7 +31,7 @@ class WholeTables {
   HashMap<ValueId, ValueId> whole_;
 };
 
-// The positions that tables have which are cut by the length of the past; 0: there is none.
+// Returns the positions that tables have which are cut by the length of the past; 0: there is none.
 int64_t PositionsOfCuts(const Graph& graph, const PastValues& values);
 
 }  // namespace reprise

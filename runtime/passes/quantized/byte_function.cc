@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostNodes = 24;
 constexpr int64_t kMostBytes = 1 << 20;
 
-// All bytes, in the order of their bits.
+// Returns all bytes, in the order of their bits.
 Tensor AllBytes(DType dtype) {
   return Tensor::Make(dtype, {ops::kByteValues}, [](void* data) {
     auto* const bytes = static_cast<uint8_t*>(data);
@@ -45,7 +45,7 @@ class OfOneByte {
     return results;
   }
 
-  // The bytes; kNone: there were none.
+  // Returns the bytes; kNone: there were none.
   ValueId source() const { return source_; }
 
  private:
@@ -76,7 +76,7 @@ class OfOneByte {
     return results.ok() ? std::optional((*results)[0]) : std::nullopt;
   }
 
-  // `node` over what its operands are, with the shapes that these have here.
+  // Runs `node` over the tensors of its operands, with the shapes that these have here.
   std::optional<Tensor> Run(Node node) {
     std::vector<std::optional<Tensor>> operands;
     for (const ValueId input : node.inputs) {

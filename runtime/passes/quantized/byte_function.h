@@ -6,9 +6,9 @@
 
 namespace reprise {
 
-// The bytes that `quantize`, a QuantizeLinear or reprise.FakeQuantize to bytes, would make of
-// `floats`, as a function of the bytes that these are computed from: reprise.ByteTable of these, or
-// these themselves where none would change. kNone where `floats` depend on anything else than
+// Returns the bytes that `quantize`, a QuantizeLinear or reprise.FakeQuantize to bytes, would make
+// of `floats`, as a function of the bytes that these are computed from: reprise.ByteTable of these,
+// or these themselves where none would change. kNone where `floats` depend on anything else than
 // dequantised bytes, element by element, and known numbers, or a scale is not known.
 absl::StatusOr<ValueId> AsByteFunction(Graph& graph, const Node& quantize, ValueId floats);
 

@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-// Whether the node only moves elements of its first operand, whatever the floats are.
+// Returns whether the node only moves elements of its first operand, whatever the floats are.
 bool IsMove(const Node& node) {
   return FactsOf(node.op).Is(kMovesBytes) ||
          (node.op == ResizeOp::kName && node.attributes.String("mode", "nearest") == "nearest" &&
@@ -25,7 +25,7 @@ bool IsMove(const Node& node) {
 
 bool IsMaxPool(const Node& node) { return node.op == MaxPoolOp::kName && node.output(1) == kNone; }
 
-// Bytes are what everything that reads `value` wants.
+// Returns whether all readers of `value` take bytes.
 bool GoesOnAsBytes(const Graph& graph, ValueId value) {
   const std::vector<NodeId>& users = graph.value(value).users;
   return !users.empty() && !graph.IsOutput(value) && absl::c_all_of(users, [&](NodeId id) {

@@ -7,7 +7,7 @@
 namespace reprise {
 
 // Where `node` only moves or chooses elements of one dequantised value, and its results go to other
-// such nodes or are quantised again: it does so with the bytes, and what it gives is dequantised
+// such nodes or are quantised again: it does so with the bytes, and its results are dequantised
 // after it.
 absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node);
 

@@ -15,12 +15,12 @@ struct ByteScale {
   DType dtype = DType::kUndefined;
 };
 
-// The scale to which a QuantizeLinear or reprise.FakeQuantize quantises floats; empty unless the
-// results are bytes of one scale.
+// Returns the scale to which a QuantizeLinear or reprise.FakeQuantize quantises floats; empty
+// unless the results are bytes of one scale.
 std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node);
 
-// Where `value` comes from bytes with one scale: that of the DequantizeLinear, and in `bytes` them,
-// which stays as it was where there is none.
+// Where `value` comes from bytes with one scale: returns the scale of the DequantizeLinear, and in
+// `bytes` the bytes, which stays as it was where there is none.
 std::optional<ByteScale> Dequantised(const Graph& graph, ValueId value, ValueId& bytes);
 
 // Its zero point, a constant 0 of its dtype where it has none.
@@ -30,7 +30,7 @@ ValueId ZeroPoint(Graph& graph, const ByteScale& scale);
 // largest float.
 bool KeepsOrder(const Graph& graph, const ByteScale& scale);
 
-// `bytes` in place of what `node`, a QuantizeLinear or reprise.FakeQuantize, made of floats.
+// Replaces the result of `node`, a QuantizeLinear or reprise.FakeQuantize, by `bytes`.
 absl::Status ReplaceSteps(Graph& graph, const Node& node, ValueId bytes);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// QuantizeLinear that DequantizeLinear undoes, with the same scale and zero point and nobody else
-// reading the integers, becomes one reprise.FakeQuantize: the rounding stays.
+// Fuses a QuantizeLinear that DequantizeLinear undoes, with the same scale and zero point and no
+// other reader of the integers, into one reprise.FakeQuantize: the rounding stays.
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/quantized/quantize_op.h"

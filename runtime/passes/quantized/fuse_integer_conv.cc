@@ -16,7 +16,7 @@ namespace {
 // over planes in place is faster than one that brings them together for so few. Each channel by
 // itself is a form of its own.
 constexpr int64_t kFewestMaps = 8;
-// With fewer channels, those of one group do not fill a vector.
+// With fewer channels, one group does not fill a vector.
 constexpr int64_t kFewestChannels = 16;
 // Batch, channel and two more.
 constexpr size_t kMostDims = 4;
@@ -26,7 +26,7 @@ struct Dequantized {
   ParameterExprPtr values, scales, points;  // points null: 0
 };
 
-// Whether there is one factor, or one for each position along `axis`.
+// Returns whether there is one factor, or one for each position along `axis`.
 bool FitsAxis(const ParameterExprPtr& factors, const Shape& shape, int64_t axis,
               const Attributes& attributes) {
   if (factors == nullptr || NumElements(factors->shape()) == 1) return true;

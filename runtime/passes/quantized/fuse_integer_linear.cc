@@ -1,5 +1,5 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
-// reprise.IntegerLinear. Bias, activation and residual after it are left to fuse_linear. A
+// reprise.IntegerLinear. fuse_linear handles bias, activation and residual after it. A
 // QLinearMatMul whose right side is no weight becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// The operands of a reprise.IntegerLinear without what follows the product.
+// The operands of a reprise.IntegerLinear without the steps after the product.
 struct Product {
   ValueId a = kNone, b = kNone;
   ValueId a_scale = kNone, b_scale = kNone;  // kNone: 1
@@ -56,7 +56,7 @@ absl::StatusOr<std::optional<ValueId>> AsColumns(Graph& graph, ValueId value, in
   return std::make_optional(value);
 }
 
-// The factors of a scale: those that are multiplied where it is a product, else itself.
+// Returns the factors of a scale: those that are multiplied where it is a product, else itself.
 std::vector<ValueId> FactorsOf(const Graph& graph, ValueId factor) {
   const Node* mul = graph.ProducerIf(factor, MulOp::kName);
   if (mul == nullptr || mul->inputs[0] == mul->inputs[1]) return {factor};
@@ -166,7 +166,8 @@ absl::StatusOr<std::optional<Product>> MatchDequantized(Graph& graph, const Node
   return std::make_optional(product);
 }
 
-// a, its scale and zero point, b, its scale and zero points, those of the result.
+// Inputs: a, its scale and zero point, b, its scale and zero points, the result's scale and zero
+// point.
 absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node& node) {
   if (!IsProduct(graph, node.inputs[QLinearMatMulOp::kA], node.inputs[QLinearMatMulOp::kB]))
     return std::optional<Product>();

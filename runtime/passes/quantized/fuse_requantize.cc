@@ -1,6 +1,6 @@
-// Steps of bytes that are all that is read of a reprise.IntegerConv become its result, the sum of
-// two dequantised values that is quantised again becomes a reprise.IntegerAdd, what is computed of
-// each byte by itself becomes a reprise.ByteTable, and what only moves floats that were bytes moves
+// Steps of bytes that are the only reader of a reprise.IntegerConv become its result, the sum of
+// two dequantised values that is quantised again becomes a reprise.IntegerAdd, a function of each
+// byte by itself becomes a reprise.ByteTable, and nodes that only move floats that were bytes move
 // these (byte_moves), so that a chain of quantised nodes hands on bytes. A reprise.IntegerLinear
 // keeps its floats: its few rows are quantised as fast by a pass of their own.
 #include "runtime/base/status_macros.h"
@@ -65,7 +65,7 @@ absl::StatusOr<bool> JoinAdd(Graph& graph, const Node& node, const ByteScale& to
   return true;
 }
 
-// The steps of what is a function of one byte.
+// Joins the steps of a function of one byte.
 absl::StatusOr<bool> JoinTable(Graph& graph, const Node& node, const ByteScale&) {
   ASSIGN_OR_RETURN(const ValueId bytes, AsByteFunction(graph, node, node.inputs[0]));
   if (bytes == kNone) return false;
@@ -73,7 +73,7 @@ absl::StatusOr<bool> JoinTable(Graph& graph, const Node& node, const ByteScale&)
   return true;
 }
 
-// The steps of what lies side by side.
+// Joins the steps of concatenated values.
 absl::StatusOr<bool> JoinParts(Graph& graph, const Node& node, const ByteScale&) {
   return JoinConcat(graph, node);
 }

@@ -2,8 +2,8 @@
 //
 // One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
 // known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
-// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
-// shapes do nothing.
+// checked, and near matches of the pattern stay as they are. On a symbolic graph, rewrites that
+// need shapes do nothing.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@ namespace {
 
 // Rewrites feed each other (an Expand moves below one node a round); deep chains end here.
 constexpr int kMaxRounds = 64;
-// Folding what became constant stays small: the rest is computed when the graph runs.
+// Folding of new constants stays small: the rest is computed when the graph runs.
 constexpr int64_t kMaxCanonicalBytes = 1 << 20;
 
 class CanonicalizePass : public Pass {
@@ -40,7 +40,7 @@ class CanonicalizePass : public Pass {
   }
 
  private:
-  // Tries the rules on one node until one fires; users of what changed are looked at again.
+  // Tries the rules on one node until one fires; users of changed values are looked at again.
   static absl::StatusOr<bool> RewriteNode(Graph& graph, NodeId id, FoldAllowance& allowance,
                                           std::vector<NodeId>& next) {
     ASSIGN_OR_RETURN(const bool folded, allowance.Fold(graph, id));

@@ -33,7 +33,7 @@ struct Known {
   std::vector<int64_t> sizes;  // kUnknownSize where a request decides
 };
 
-// A size for each symbol of the inputs' dims.
+// Returns a size for each symbol of the inputs' dims.
 Binding BindingOf(const Graph& graph, int64_t size) {
   Binding binding;
   std::set<std::string> symbols;
@@ -92,8 +92,8 @@ class LoopMatch {
     step_ = step == kNone ? nullptr : &graph.node(step);
   }
 
-  // Nothing ends the loop before its count, and no iteration hands anything to the next that
-  // somebody reads behind the last.
+  // Returns whether nothing ends the loop before its count, and no iteration passes on a
+  // value that is read after the last.
   bool IsIndependent() const {
     if (step_ == nullptr || loop_.inputs[LoopParts::kTripCount] == kNone) return false;
     const ValueId begins = loop_.inputs[LoopParts::kCondition];
@@ -144,7 +144,7 @@ class LoopMatch {
     return i < entries.size() ? entries[i] : 0;
   }
 
-  // The Sub over whose rows `value` is the sum of powers of magnitudes.
+  // Returns the Sub over whose rows `value` is the sum of powers of magnitudes.
   const Node* DifferenceOf(ValueId value, Distance& found) const {
     if (value == kNone || graph_.value(value).kind != Value::Kind::kResult) return nullptr;
     const Node& sum = graph_.node(graph_.value(value).producer);
@@ -234,7 +234,7 @@ class LoopMatch {
     const std::optional<Known> table = KnownOf(graph_, found.table, kAny);
     if (!table.has_value() || table->sizes.size() != 2) return false;
     std::optional<Known> x = KnownOf(graph_, found.x, kAny);
-    // Nodes in front may take only one number of columns, that of the table, and leave it open.
+    // Nodes in front may take only one number of columns, the table's, and leave it open.
     const int64_t columns = table->sizes[1 - found.axis];
     if (!x.has_value() && columns != kUnknownSize) x = KnownOf(graph_, found.x, {columns});
     if (!x.has_value() || x->sizes.size() != 2) return false;
@@ -248,8 +248,8 @@ class LoopMatch {
   const Node* step_ = nullptr;
 };
 
-// Exporters of classic models write the distances of a request's rows from those of a table as a
-// Scan over the table: thousands of iterations of a few operations.
+// Exporters of classic models write the distances of a request's rows from the rows of a table
+// as a Scan over the table: thousands of iterations of a few operations.
 class LoopDistancesPass : public Pass {
  public:
   absl::string_view name() const override { return "loop_distances"; }
@@ -268,7 +268,7 @@ class LoopDistancesPass : public Pass {
     const LoopParts parts(loop);
     const LoopMatch match(graph, loop);
     if (!match.IsIndependent()) return false;
-    // All that somebody reads: the loop would run for one as for all.
+    // All results that are read: the loop would run for one as for all.
     std::vector<std::pair<size_t, Distance>> found;
     for (size_t i = 0; i < parts.scanned; ++i) {
       const ValueId result = loop.output(parts.carried + i);
@@ -286,7 +286,7 @@ class LoopDistancesPass : public Pass {
     return !found.empty();
   }
 
-  // All iterations' results side by side, an iteration a row where `by_iteration`.
+  // Returns all iterations' results side by side, an iteration a row where `by_iteration`.
   static ValueId Stacked(Graph& graph, const Node& loop, const Distance& distance,
                          bool by_iteration) {
     const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {

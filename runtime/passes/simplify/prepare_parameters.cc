@@ -51,9 +51,9 @@ absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& fold
   return *result;
 }
 
-// The bytes of the result of `node`, over parameters and constants, where it has more elements than
-// they: a small weight may be repeated to gigabytes. Weights of few bits that become numbers, which
-// our own ops do, have several elements a byte.
+// Returns the bytes of the result of `node`, over parameters and constants, where it has more
+// elements than they: a small weight may be repeated to gigabytes. Weights of few bits that become
+// numbers, which our own ops do, have several elements a byte.
 int64_t BytesGrown(const Graph& graph, const Node& node) {
   double elements = 0;
   for (const ValueId input : node.inputs) {

@@ -35,7 +35,7 @@ absl::StatusOr<ValueId> ExpandTo(Graph& graph, ValueId value, ValueId like) {
   return AddInferred(graph, ExpandOp::kName, {value, sizes});
 }
 
-// A bool constant of one element: ExpandTo and folding make the rest of it.
+// Returns a bool constant of one element: ExpandTo and folding make the rest of it.
 absl::StatusOr<ValueId> BoolLike(Graph& graph, bool value, ValueId like) {
   const ValueId scalar = graph.AddConstant(
       "", Tensor::FromVector(DType::kBool, {}, std::vector<uint8_t>{static_cast<uint8_t>(value)}));

@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// DeformConv of one group by weights becomes what its windows read and a product.
+// DeformConv of one group by weights becomes the elements that its windows read and a product.
 absl::StatusOr<ValueId> DeformConvRule(Graph& graph, NodeId node);
 
 }  // namespace reprise

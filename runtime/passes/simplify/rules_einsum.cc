@@ -78,7 +78,7 @@ std::optional<Equation> ParseEquation(const Graph& graph, const Node& node) {
   return distinct ? std::make_optional(equation) : std::nullopt;
 }
 
-// The dims of `value` with labels `from`, in the order `to`.
+// Returns the dims of `value` with labels `from`, in the order `to`.
 absl::StatusOr<ValueId> Permute(Graph& graph, ValueId value, const std::string& from,
                                 const std::string& to) {
   if (from == to) return value;
@@ -117,7 +117,7 @@ absl::StatusOr<ValueId> Spread(Graph& graph, ValueId value, const std::string& l
   return AddReshape(graph, value, shape);
 }
 
-// The sums over all dims from `first` on.
+// Returns the sums over all dims from `first` on.
 absl::StatusOr<ValueId> SumBehind(Graph& graph, ValueId value, size_t first,
                                   const std::string& name) {
   std::vector<int64_t> axes(ShapeOf(graph, value)->size() - first);
@@ -126,8 +126,8 @@ absl::StatusOr<ValueId> SumBehind(Graph& graph, ValueId value, size_t first,
   return AddInferred(graph, ReduceSumOp::kName, {value, over}, {{"keepdims", int64_t{0}}}, name);
 }
 
-// The labels of `left` times `right` after summing over those that neither `equation`'s result nor
-// another operand has; in the order of the two.
+// Returns the labels of `left` times `right` after summing over those that neither `equation`'s
+// result nor another operand has; in the order of the two.
 std::string LeftOf(const Equation& equation, size_t left, size_t right) {
   std::string labels;
   for (char label : equation.operands[left] + equation.operands[right]) {

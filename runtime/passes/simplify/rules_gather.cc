@@ -16,8 +16,8 @@
 namespace reprise {
 namespace {
 
-// The length of rows, several of equal length laid end to end, where `value` says where each of
-// them begins: 0, length, 2 * length, ...; nullopt where `value` is something else.
+// Returns the length of rows, several of equal length laid end to end, where `value` says where
+// each of them begins: 0, length, 2 * length, ...; nullopt where `value` is something else.
 std::optional<int64_t> LengthOfRows(const Graph& graph, ValueId value) {
   const Tensor* starts = KnownConstant(graph, value);
   if (starts == nullptr || starts->dtype() != DType::kInt64 || starts->shape().size() != 1 ||

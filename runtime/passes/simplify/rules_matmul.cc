@@ -33,8 +33,8 @@ bool IsPerFeature(const Graph& graph, ValueId value, int64_t size) {
   return elements == 1 ? shape.size() <= 1 : shape.size() == 1 && elements == size;
 }
 
-// The operands of an elementwise node with each Reshape taken off; empty when they do not all
-// come from values of one shape, or broadcast other than along the last dim.
+// Returns the operands of an elementwise node with each Reshape taken off; empty when they do
+// not all come from values of one shape, or broadcast other than along the last dim.
 std::vector<ValueId> OperandsBeforeReshape(const Graph& graph, const Node& node) {
   std::vector<ValueId> operands;
   std::optional<Shape> shape;

@@ -27,8 +27,8 @@ bool MovesElements(const Node& node) {
   return node.op == ReshapeOp::kName || node.op == TransposeOp::kName;
 }
 
-// The integers that `floats` came from, if they are in the steps that `quantize` makes: where
-// elements were moved since, in `moves` from the last one upwards.
+// Returns the integers that `floats` came from, if they are in the steps that `quantize`
+// makes: where elements were moved since, in `moves` from the last one upwards.
 ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>& moves) {
   ValueId value = quantize.inputs[0];
   for (int step = 0; step <= kMaxMoves; ++step) {
@@ -49,7 +49,8 @@ ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>&
   return kNone;
 }
 
-// QuantizeLinear of what DequantizeLinear made of the same steps is the integers as they were.
+// QuantizeLinear of the result of a DequantizeLinear with the same steps is the integers as they
+// were.
 absl::StatusOr<ValueId> UndoneQuantize(Graph& graph, const Node& quantize) {
   std::vector<NodeId> moves;
   ValueId value = SameSteps(graph, quantize, moves);

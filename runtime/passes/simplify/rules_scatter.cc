@@ -20,7 +20,7 @@ struct Count {
   int64_t At(int64_t i) const { return i / repeat % size; }
 };
 
-// Whether every `step`-th element of a constant, from the one at `first` on, counts.
+// Returns whether every `step`-th element of a constant, from the one at `first` on, counts.
 bool ConstantCounts(const Tensor& values, int64_t first, int64_t step, const Count& count) {
   if (values.dtype() != DType::kInt64) return false;
   const absl::Span<const int64_t> all = values.span<int64_t>();
@@ -30,9 +30,9 @@ bool ConstantCounts(const Tensor& values, int64_t first, int64_t step, const Cou
   return true;
 }
 
-// The count that the operand of an Expand to `to` must have for its result to be as `count` says.
-// Copies may lie within an element that is repeated, and around all that is counted; nullopt where
-// they lie elsewhere.
+// Returns the count that the operand of an Expand to `to` must have for its result to be as
+// `count` says. Copies may lie within an element that is repeated, and around all that is counted;
+// nullopt where they lie elsewhere.
 std::optional<Count> BeforeExpand(const Shape& from, const Shape& to, const Count& count) {
   if (count.size == 1) return count;
   const auto copied = [&](size_t d) {
@@ -53,7 +53,7 @@ std::optional<Count> BeforeExpand(const Shape& from, const Shape& to, const Coun
   return Count{repeat, count.size};
 }
 
-// Whether a value counts, whatever a request holds.
+// Returns whether a value counts, whatever a request holds.
 bool ValueCounts(const Graph& graph, ValueId value, Count count) {
   while (true) {
     if (const Tensor* known = KnownConstant(graph, value)) {
@@ -75,7 +75,7 @@ bool ValueCounts(const Graph& graph, ValueId value, Count count) {
   }
 }
 
-// Whether column `column` of `columns` of the indices [..., columns] counts.
+// Returns whether column `column` of `columns` of the indices [..., columns] counts.
 bool ColumnCounts(const Graph& graph, ValueId indices, int64_t column, int64_t columns,
                   const Count& count) {
   if (const Tensor* known = KnownConstant(graph, indices)) {

@@ -1,10 +1,10 @@
-// The passes that keep what a graph computes and make it less: canonical forms, folding, and nodes
-// that are equal or that nobody reads.
+// The passes that keep the results of a graph and make it smaller: canonical forms, folding, and
+// removal of nodes that are equal or unread.
 //
 // One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
 // known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
-// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
-// shapes do nothing.
+// checked, and near matches of the pattern stay as they are. On a symbolic graph, rewrites that
+// need shapes do nothing.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace reprise {
 
 // Values that a Loop hands unchanged from one iteration to the next leave the loop.
 std::unique_ptr<Pass> LoopInvariants();
-// A Loop that finds how far a matrix's rows are from those of a table, one by one, becomes
-// reprise.Distances.
+// Turns a Loop that finds how far a matrix's rows are from the rows of a table, one by
+// one, into reprise.Distances.
 std::unique_ptr<Pass> LoopDistances();
-// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
+// Converts values of float16 and bfloat16 to float32, except for inputs and outputs of the graph.
 std::unique_ptr<Pass> WidenHalf();
 // Nodes over constants alone become constants.
 std::unique_ptr<Pass> FoldConstants();

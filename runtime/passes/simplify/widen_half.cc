@@ -2,9 +2,9 @@
 // would do, but float32's kernels and fusions serve it. Weights are widened by the prepare program,
 // inputs and outputs keep their dtype after one Cast each.
 //
-// A Cast to half still rounds where somebody looks at its result closely: where it is an output or,
-// at most moved, cast to another dtype or compared. Arithmetic in half reads the operand of the
-// Cast itself, since its own rounding is up to whoever computes it.
+// A Cast to half still rounds where its exact result matters: where it is an output or, at most
+// moved, cast to another dtype or compared. Arithmetic in half reads the operand of the Cast
+// itself, since its own rounding is up to the implementation.
 #include <algorithm>
 #include <utility>
 
@@ -60,7 +60,7 @@ class Widening {
   }
 
  private:
-  // The dtype in the model; a value that this pass added has its own.
+  // Returns the dtype in the model; a value that this pass added has its own.
   DType TypeOf(ValueId id) const {
     return id < static_cast<ValueId>(types_.size()) ? types_[id] : graph_.value(id).dtype;
   }
@@ -77,7 +77,7 @@ class Widening {
            });
   }
 
-  // A Cast of `value`: one that is there, or a new one.
+  // Returns a Cast of `value`: one that is there, or a new one.
   absl::StatusOr<ValueId> CastTo(ValueId value, DType dtype) {
     const int64_t number = ops::OnnxNumber(dtype);
     for (const NodeId user : graph_.value(value).users) {
@@ -99,7 +99,7 @@ class Widening {
                      shape);
   }
 
-  // The operand in float32 of a Cast to half, as the arithmetic after it reads it.
+  // Returns the operand in float32 of a Cast to half, as the arithmetic after it reads it.
   absl::StatusOr<ValueId> WideSource(const Node& cast) {
     const ValueId source = cast.inputs[0];
     if (IsHalfValue(source)) return Wide(source, /*rounded=*/false);
@@ -107,7 +107,7 @@ class Widening {
       return source;
     }
     if (!IsWeight(graph_, source)) return ToFloat(source);
-    // A constant is what the Cast makes of it.
+    // A constant is replaced by the result of the Cast.
     const Shape shape = *graph_.value(source).shape;
     const DType half = TypeOf(cast.outputs[0]);
     ASSIGN_OR_RETURN(const ValueId stored, CastWeight(source, half, shape));
@@ -220,7 +220,7 @@ class Widening {
     changed_ = true;
   }
 
-  // Dtypes of results, and of what is in between, that a node names.
+  // Widens dtypes of results, and of values in between, that a node names.
   void WidenAttributes(Attributes& attributes) {
     constexpr absl::string_view kNames[] = {"dtype", "output_dtype", "stash_type",
                                             "softmax_precision"};

@@ -30,9 +30,9 @@ class Lines {
     }
   }
 
-  // The number that is `low` and `high` in the two graphs; none where it is on no line, or on
-  // several that lead to different numbers. What grows faster than a size, as its square does, is
-  // told by its line: that is below 0 at size 0.
+  // Returns the number that is `low` and `high` in the two graphs; none where it is on no line,
+  // or on several that lead to different numbers. A number that grows faster than a size, such as
+  // its square, is told by its line: that is below 0 at size 0.
   std::optional<int64_t> NumberAt(int64_t low, int64_t high) const {
     if (low == high) return low;
     std::optional<int64_t> found;
@@ -146,13 +146,13 @@ absl::Status CheckShapes(Graph& graph) {
     for (const ValueId output : graph.node(id).outputs) {
       said.push_back(output == kNone ? std::nullopt : graph.value(output).shape);
     }
-    if (!InferNode(graph, id).ok()) return Differ("what nodes take");
+    if (!InferNode(graph, id).ok()) return Differ("operands");
     for (size_t i = 0; i < said.size(); ++i) {
       const ValueId output = graph.node(id).outputs[i];
       if (output != kNone && graph.value(output).shape != said[i]) return Differ("shapes");
     }
   }
-  return Verify(graph, /*specialized=*/true).ok() ? absl::OkStatus() : Differ("what is left");
+  return Verify(graph, /*specialized=*/true).ok() ? absl::OkStatus() : Differ("remaining nodes");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
     const ValueId id = graph.FindValue(name);
     if (id == kNone || !graph.value(id).shape.has_value()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the binding's shape input '", name, "' is no input of the model"));
+          absl::StrCat("the binding's shape input '", name, "' is not an input of the model"));
     }
     RETURN_IF_ERROR(CheckShapeInput(graph.value(id), tensor));
     graph.ReplaceWithConstant(id, tensor);
@@ -123,7 +123,7 @@ class Walk {
     return absl::OkStatus();
   }
 
-  // Walks what `values` need and was not walked yet, in the order of the graph.
+  // Walks the nodes that `values` need and that were not walked yet, in the order of the graph.
   absl::Status WalkBehind(const std::vector<ValueId>& values, int depth) {
     if (depth > kMaxDepth) return absl::InvalidArgumentError("If nodes nest too deeply");
     std::vector<NodeId> nodes;

@@ -29,7 +29,7 @@ struct Binding {
   }
 };
 
-// The elements of a shape input, "3,4" or "0.5,2": floats with all their digits.
+// Returns the elements of a shape input, "3,4" or "0.5,2": floats with all their digits.
 std::string ElementsText(const Tensor& value);
 
 // Results of a walk, indexed by value of the symbolic graph; empty for values it did not walk.

@@ -100,11 +100,11 @@ TEST(JsonInputsTest, WrongInputsAreNamedWithWhatIsWrong) {
     return std::string(ParseJsonInputs(text, Bert()).status().message());
   };
   EXPECT_THAT(error("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error("[]"), HasSubstr("must be a JSON object"));
   EXPECT_THAT(error(R"({"ids": [1]})"), HasSubstr("input 'ids': model 'bert' has no such input"));
   EXPECT_THAT(error(R"({"input_ids": [[1], [2, 3]]})"), HasSubstr("have 1 and 2 entries"));
   EXPECT_THAT(error(R"({"input_ids": [[1], 2]})"), HasSubstr("not equally deep"));
-  EXPECT_THAT(error(R"({"input_ids": [1.5]})"), HasSubstr("'1.5' is no integer"));
+  EXPECT_THAT(error(R"({"input_ids": [1.5]})"), HasSubstr("'1.5' is not an integer"));
   EXPECT_THAT(error(R"({"token_type_ids": [3000000000]})"), HasSubstr("'3000000000'"));
   EXPECT_THAT(
       error(R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [3], "data": [1]}]})"),

@@ -59,9 +59,9 @@ TEST(LengthsTest, FileIsRepeatedInOrder) {
 
 TEST(LengthsTest, WrongTextNamesTheWrongPart) {
   EXPECT_THAT(Lengths::Parse("uniform:1").status().message(), HasSubstr("1 numbers, not 2"));
-  EXPECT_THAT(Lengths::Parse("uniform:a-9").status().message(), HasSubstr("'a' is no number"));
+  EXPECT_THAT(Lengths::Parse("uniform:a-9").status().message(), HasSubstr("'a' is not a number"));
   EXPECT_THAT(Lengths::Parse("uniform:0-9").status().message(), HasSubstr("from 0 to 9"));
-  EXPECT_THAT(Lengths::Parse("normal:1,2").status().message(), HasSubstr("is no distribution"));
+  EXPECT_THAT(Lengths::Parse("normal:1,2").status().message(), HasSubstr("is not a distribution"));
   EXPECT_THAT(Lengths::Parse("bimodal:1,2,3").status().message(), HasSubstr("share"));
   EXPECT_EQ(Lengths::Parse("file:/nonexistent/lengths").status().code(),
             absl::StatusCode::kNotFound);
@@ -71,7 +71,7 @@ TEST(LengthsTest, WrongLineOfFileIsNamed) {
   const TempFolder folder;
   const std::string path = folder.Write("bad_lengths.txt", "5\n0\n");
   EXPECT_THAT(Lengths::Parse("file:" + path).status().message(),
-              HasSubstr("bad_lengths.txt:2: '0' is no length"));
+              HasSubstr("bad_lengths.txt:2: '0' is not a length"));
 }
 
 }  // namespace

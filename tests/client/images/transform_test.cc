@@ -48,21 +48,21 @@ TEST_P(TransformRefusalTest, NamesTheCulprit) {
 INSTANTIATE_TEST_SUITE_P(
     All, TransformRefusalTest,
     ::testing::Values(
-        Refusal{"Resise(3)", "transform Resise(3): there is none of this name; there are: Resize"},
+        Refusal{"Resise(3)", "transform Resise(3): there is none of this name; known are: Resize"},
         Refusal{"Resize", "the parameter size is missing"},
         Refusal{"Resize(0)", "size is 0, expected a number of pixels"},
         Refusal{"Resize(2.5)", "size is 2.5"}, Refusal{"Resize([1, 2, 3])", "size is [1, 2, 3]"},
         Refusal{"Resize(nan)", "size is nan"}, Refusal{"Resize(1e9)", "size is 1e9"},
         Refusal{"Resize(8, interpolation=lanczos)", "nearest, bilinear or bicubic"},
-        Refusal{"Resize(8, sise=3)", "is no parameter; there are: size, interpolation"},
+        Refusal{"Resize(8, sise=3)", "is not a parameter; there are: size, interpolation"},
         Refusal{"Resize(8, size=8)", "is given twice"}, Refusal{"Resize(8", "brackets"},
-        Refusal{"Resize(8))", "brackets"}, Refusal{"Resize(8) x", "behind its brackets"},
+        Refusal{"Resize(8))", "brackets"}, Refusal{"Resize(8) x", "follow its brackets"},
         Refusal{"RandomResizedCrop(8, scale=[1, 0.5])", "scale is [1, 0.5]"},
         Refusal{"RandomHorizontalFlip(1.5)", "p is 1.5"},
         Refusal{"ColorJitter(hue=0.6)", "hue is 0.6"},
-        Refusal{"Normalize(0, 1)", "takes what ToTensor makes"},
+        Refusal{"Normalize(0, 1)", "takes the result of ToTensor"},
         Refusal{"ToTensor, Resize(8)", "must be in front of ToTensor"},
-        Refusal{"ToTensor, Normalize(0, 1), Normalize(0, 1)", "may be there once"},
+        Refusal{"ToTensor, Normalize(0, 1), Normalize(0, 1)", "may occur once"},
         Refusal{"ToTensor, Normalize(0, 0)", "std is 0"}));
 
 TEST(TransformListTest, ListsThatLeaveSizesOpenAreRefusedByTheTransform) {

@@ -87,7 +87,7 @@ TEST_F(GeneratorPlacesTest, TheOldestOfTooManyThatStallEnds) {
   }
   EXPECT_EQ(generator->Stats().stalled, 3);
   EXPECT_EQ(stalled[0].status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(stalled[0].status.message()), HasSubstr("takes no events"));
+  EXPECT_THAT(std::string(stalled[0].status.message()), HasSubstr("does not read its events"));
   EXPECT_TRUE(stalled[4].status.ok());
 }
 

@@ -83,7 +83,7 @@ TEST_F(GeneratorTest, ScoresThatAreNoNumbersFailTheirOwnSequenceAlone) {
   ASSERT_TRUE(Submit(Ask(Prompt(20, 1), 8), good).ok());
   RunAll();
   EXPECT_EQ(bad.status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(bad.status.message()), HasSubstr("scores are no numbers"));
+  EXPECT_THAT(std::string(bad.status.message()), HasSubstr("scores are not numbers"));
   EXPECT_TRUE(good.status.ok());
   EXPECT_EQ(good.logprobs, alone.logprobs);
   EXPECT_EQ(generator->Stats().pages_used, 0);
@@ -139,7 +139,7 @@ TEST_F(GeneratorTest, ASequenceThatIsSetBackTooOftenEndsWithBothNumbers) {
   RunAll();
   EXPECT_EQ(victim.status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(victim.status.message()),
-              HasSubstr("pages of the sequence were taken 4 times: 8 pages"));
+              HasSubstr("sequence was preempted 4 times: 8 pages"));
   EXPECT_EQ(generator->Stats().pages_used, 0);
 }
 

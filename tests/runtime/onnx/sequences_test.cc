@@ -217,7 +217,7 @@ TEST(SequencesTest, ALoopThatCarriesASequenceIsRefusedByName) {
   for (const char* name : {"go_out", "longer"}) body.add_output()->set_name(name);
   b.Node("SequenceAt", {"t", "at0"}, {"y"}, "taken");
   EXPECT_THAT(Unimplemented(b),
-              AllOf(HasSubstr("'grows'"), HasSubstr("carries 'a', which is no tensor"),
+              AllOf(HasSubstr("'grows'"), HasSubstr("carries 'a', which is not a tensor"),
                     Not(HasSubstr("'taken'"))));
 }
 
@@ -239,11 +239,11 @@ TEST(SequencesTest, OtherOpsDoNotTakeSequences) {
   b.Node("SequenceConstruct", {"x"}, {"s"});
   b.Node("Relu", {"s"}, {"y"}, "relu");
   EXPECT_THAT(InvalidArgument(b),
-              AllOf(HasSubstr("'relu'"), HasSubstr("input 0 ('s') is no tensor")));
+              AllOf(HasSubstr("'relu'"), HasSubstr("input 0 ('s') is not a tensor")));
   Sequences tensor;
   tensor.Node("SequenceLength", {"x"}, {"y"}, "length");
   EXPECT_THAT(InvalidArgument(tensor),
-              AllOf(HasSubstr("'length'"), HasSubstr("'x') is no sequence")));
+              AllOf(HasSubstr("'length'"), HasSubstr("'x') is not a sequence")));
 }
 
 TEST(SequencesTest, FilesThatMakeVeryManyLongListsAreRefused) {

@@ -25,9 +25,9 @@ TEST(LogLevelsTest, ModulesStandBesideTheLevelOfAll) {
 
 TEST(LogLevelsTest, ErrorsSayWhatThereIs) {
   EXPECT_THAT(std::string(LogLevels::Parse("loud").status().message()),
-              HasSubstr("'loud' is no level"));
+              HasSubstr("'loud' is not a level"));
   EXPECT_THAT(std::string(LogLevels::Parse("info,gears=debug").status().message()),
-              HasSubstr("'gears' is no module: load, certificate"));
+              HasSubstr("'gears' is not a module: load, certificate"));
   EXPECT_FALSE(LogLevels::Parse("info,warning").ok());
 }
 

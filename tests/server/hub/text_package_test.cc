@@ -98,7 +98,7 @@ TEST_F(TextPackageTest, WhatIsNotSupportedIsNamed) {
       {R"({"pooling_mode_cls_token": true, "include_prompt": false})", nullptr, "include_prompt"},
       {R"({"pooling_mode": "attention"})", nullptr, "\"attention\" is not supported"},
       {R"({})", nullptr, "names no pooling_mode"},
-      {"{", nullptr, "is no JSON"},
+      {"{", nullptr, "is not JSON"},
       {R"({"pooling_mode": ["mean", "attention"]})", nullptr, "\"attention\" is not supported"},
       {R"({"pooling_mode": "mean", "pooling_mode_odd_tokens": true})", nullptr,
        "the member \"pooling_mode_odd_tokens\" is not known"},
@@ -111,7 +111,7 @@ TEST_F(TextPackageTest, WhatIsNotSupportedIsNamed) {
       {R"({"pooling_mode_cls_token": true})",
        R"([{"path": "", "type": "sentence_transformers.models.Transformer", "kwargs": ["task"]}])",
        "kwargs is [\"task\"]"},
-      {R"({"pooling_mode_cls_token": true})", R"({"a": 1})", "modules.json is no list"},
+      {R"({"pooling_mode_cls_token": true})", R"({"a": 1})", "modules.json is not a list"},
   };
   for (const auto& each : cases) {
     WriteSentenceTransformer(each.pooling);

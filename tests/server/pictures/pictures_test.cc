@@ -126,7 +126,7 @@ TEST(PictureFilesTest, WhatIsNotDoneIsRefusedByNameAndValue) {
   EXPECT_THAT(error(R"({"rescale_factor": 1})"), HasSubstr("\"rescale_factor\" is 1"));
   EXPECT_THAT(error(R"({"do_flip_channel_order": true})"), HasSubstr("do_flip_channel_order"));
   EXPECT_THAT(error(R"({"size": {"shortest": 3}})"), HasSubstr("\"size\""));
-  EXPECT_THAT(error("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error("[]"), HasSubstr("not a JSON object"));
 }
 
 TEST(FileMetadataTest, NamesOfUltralyticsAreLabels) {

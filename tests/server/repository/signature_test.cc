@@ -73,7 +73,7 @@ TEST(SignatureTest, ContradictionsNameBothSides) {
       {"input { name: \"ids\" data_type: TYPE_INT32 }",
        "input \"ids\".data_type is TYPE_INT32, the model has TYPE_INT64"},
       {"max_batch_size: 8 input { name: \"ids\" dims: [ -1, -1 ] }",
-       "input \"ids\".dims is [-1, -1], the model has [-1] behind the batch"},
+       "input \"ids\".dims is [-1, -1], the model has [-1] after the batch"},
       {"max_batch_size: 8 output { name: \"hidden\" dims: [ -1, 768 ] }",
        "output \"hidden\".dims is [-1, 768], the model has [-1, 384]"},
       {"parameters { key: \"reprise.buckets.past\" value { string_value: \"8\" } }",

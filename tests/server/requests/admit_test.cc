@@ -79,13 +79,13 @@ TEST_F(AdmitTest, MissingInputIsNamed) {
 
 TEST_F(AdmitTest, WrongDatatypeNamesBoth) {
   request.inputs[0].datatype = "INT32";
-  ExpectRefused("\"ids\" has datatype INT32, the model wants INT64");
+  ExpectRefused("\"ids\" has datatype INT32, the model expects INT64");
 }
 
 TEST_F(AdmitTest, WrongRankNamesBoth) {
   shape = {6};
   request.inputs[0].shape = shape;
-  ExpectRefused("of rank 1, the model wants rank 2");
+  ExpectRefused("of rank 1, the model expects rank 2");
 }
 
 TEST_F(AdmitTest, NegativeDimIsNamed) {
@@ -98,7 +98,7 @@ TEST_F(AdmitTest, FixedDimNamesBothSizes) {
   const std::string bytes(20, 'x');
   const std::vector<int64_t> five = {5};
   request.inputs.push_back({"extra", "FP32", five, bytes});
-  ExpectRefused("dim 0 is 5, the model wants 4");
+  ExpectRefused("dim 0 is 5, the model expects 4");
 }
 
 TEST_F(AdmitTest, WrongByteCountNamesBoth) {

@@ -47,7 +47,7 @@ TEST_F(TextTest, TextsBecomePlacesOfTheVocabularyOrOfTheRequest) {
 
 TEST_F(TextTest, BytesThatAreNoTextsAreRefusedByName) {
   EXPECT_THAT(std::string(Place("INT64", bytes).message()),
-              HasSubstr("datatype INT64, the model wants BYTES"));
+              HasSubstr("datatype INT64, the model expects BYTES"));
   EXPECT_THAT(std::string(Place("BYTES", absl::string_view(bytes).substr(0, 13)).message()),
               HasSubstr("input \"colour\" of shape [2] and datatype BYTES: element 1 says that it "
                         "has 3 bytes, 2 are left"));

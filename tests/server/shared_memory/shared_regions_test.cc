@@ -75,7 +75,7 @@ TEST(SharedRegionTest, ReadsAndWritesItsPartOfTheObjectAlone) {
   ASSERT_TRUE(region->Write(12, "abcd").ok());
   EXPECT_EQ(object.Get(0, 64), "........12345678....abcd" + std::string(40, '.'));
   ExpectError(region->Write(13, "abcd"), absl::StatusCode::kInvalidArgument,
-              "has 16 bytes, the request wants 4 from offset 13 on");
+              "has 16 bytes, the request needs 4 from offset 13 on");
   ExpectError(region->CheckRange(INT64_MAX, 1), absl::StatusCode::kInvalidArgument, "has 16 bytes");
   ExpectError(region->CheckRange(-1, 1), absl::StatusCode::kInvalidArgument, "has 16 bytes");
 }
@@ -106,7 +106,7 @@ TEST(SharedRegionTest, WhatIsCutAwayIsAnErrorAndDoesNotGrowBack) {
 TEST(SharedRegionTest, KeysThatAreNoNamesAreRefused) {
   for (const char* key : {"", "/", "a/b", "/a/../b", "..", "/."}) {
     ExpectError(SharedRegion::Open({.name = "r", .key = key, .bytes = 1}).status(),
-                absl::StatusCode::kInvalidArgument, "is no name of shared memory");
+                absl::StatusCode::kInvalidArgument, "is not a name of shared memory");
   }
   ExpectError(SharedRegion::Open({.name = "r", .key = "/reprise-nothing", .bytes = 1}).status(),
               absl::StatusCode::kNotFound, "reprise-nothing");

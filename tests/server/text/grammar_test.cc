@@ -156,13 +156,13 @@ TEST_F(GrammarTest, WhatIsNoGrammarIsRefused) {
     std::string text;
     const char* why;
   } cases[] = {
-      {GrammarKind::kJsonSchema, "{", "no JSON"},
-      {GrammarKind::kJsonSchema, "3", "no JSON object"},
+      {GrammarKind::kJsonSchema, "{", "not JSON"},
+      {GrammarKind::kJsonSchema, "3", "must be a JSON object"},
       {GrammarKind::kJsonSchema, R"({"type": "objekt"})", "objekt"},
       {GrammarKind::kRegex, "a(", ""},
       {GrammarKind::kLark, "start: missing", "missing"},
       {GrammarKind::kChoice, "[]", "choices"},
-      {GrammarKind::kLark, std::string(2 << 20, 'a'), "it may have"},
+      {GrammarKind::kLark, std::string(2 << 20, 'a'), "the limit is"},
   };
   for (const auto& each : cases) {
     const auto grammar = Compile(each.kind, each.text);

@@ -16,8 +16,8 @@
 
 namespace reprise::cpu {
 
-// Pointers are those of the sequence and head; strides are in elements, from one row to the next.
-// A mask row is [keys], its elements side by side; its stride is 0 when all queries share it.
+// Pointers point to the sequence and head; strides are in elements, from one row to the next. A
+// mask row is [keys], its elements contiguous; its stride is 0 when all queries share it.
 struct AttentionArgs {
   const float* q = nullptr;
   const float* k = nullptr;
@@ -33,7 +33,8 @@ struct AttentionArgs {
   float scale = 1;
   const float* bias = nullptr;  // Added to the scaled scores, or null.
   int64_t bias_stride = 0;
-  const float* key_bias = nullptr;  // [keys], added for every query, beside `bias`. Or null.
+  const float* key_bias = nullptr;  // [keys], added for every query, in addition to `bias`. Or
+                                    // null.
   // The lower bound of the sum of both masks: a key that both hide is as low as one that one hides.
   float lowest_bias = -std::numeric_limits<float>::infinity();
   const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
@@ -63,8 +64,8 @@ const AttentionKernels* TileAttentionKernelsFor(Isa isa);
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
 // The same on vectors, without the tile unit. See attention_bf16.cc.
 const AttentionKernels* DotAttentionKernelsFor(Isa isa);
-// Whether the exact kernels of the tile unit are faster for this many queries and keys of a head;
-// this is never so for more than kMostTileAttentionKeys keys.
+// Returns whether the exact kernels of the tile unit are faster for this many queries and keys of
+// a head; this is never so for more than kMostTileAttentionKeys keys.
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
 inline constexpr int64_t kMostTileAttentionKeys = 16384;
 

@@ -10,9 +10,9 @@
 // another, the vectors compute the exponentials of the one between, a row after every few
 // instructions of the unit.
 //
-// Every row of a tile is its own, keys are summed in blocks that are counted from the first key,
-// and keys behind the last one add zeros: neither other rows nor a division of the work change a
-// bit.
+// Every row of a tile is independent, keys are summed in blocks that are counted from the first
+// key, and keys past the last one add zeros: neither other rows nor a division of the work
+// change a bit.
 #include <algorithm>
 #include <limits>
 
@@ -66,7 +66,7 @@ struct Scratch {
   Rows* rows[3];
   float* output;   // [two tiles of columns][query][column]
   float* columns;  // the keys of a tile, transposed
-  float* mask;     // [keys], what all queries add
+  float* mask;     // [keys], added to all queries
   std::byte* end;
 };
 

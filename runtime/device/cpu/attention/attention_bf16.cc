@@ -1,13 +1,13 @@
-// Attention by the vectors' own products of bfloat16 (vdpbf16ps), twice as fast as those of floats:
-// scaled queries, keys, weights and values are rounded, sums and softmax are float32.
+// Attention by the vectors' own products of bfloat16 (vdpbf16ps), twice as fast as products of
+// floats: scaled queries, keys, weights and values are rounded, sums and softmax are float32.
 //
 // A block of queries is a few vectors, as in attention.cc, and its scores are [key][query].
 // Operands lie in pairs, one word of 32 bits for two neighbours: of a query's or a key's row in the
 // first product, and of a column of weights or values in the second, where a word has two keys.
 //
 // Every score is summed in the order of a row and every output in the order of the keys, by pairs
-// that are counted from the first; half a pair has zeros beside it. So neither the form of a tile
-// nor a division of the work changes a bit.
+// that are counted from the first; half a pair is filled with zeros. So neither the form of a
+// tile nor a division of the work changes a bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/attention/attention.h"
@@ -56,7 +56,7 @@ struct Scratch {
     values = take(CeilDiv(count, 2) * value_words);
     queries = take(pairs * kBlock);
     rows = take(key_words * kBlock);
-    // A tile of output may read up to kOutRows words behind the last one.
+    // A tile of output may read up to kOutRows words past the last one.
     scores = take(most_scores + kOutRows);
     mask = take(most_scores);
   }
@@ -119,7 +119,7 @@ void PackRows(const float* HWY_RESTRICT from, int64_t stride, int64_t rows, int6
   }
 }
 
-// Queries [first, first + live) as columns. Columns behind them repeat the last query: their
+// Queries [first, first + live) as columns. Columns past them repeat the last query: their
 // results are computed and never written.
 void PackQueries(const AttentionArgs& args, int64_t first, int64_t live, const Block& block) {
   const F32 d;
@@ -183,7 +183,7 @@ HWY_INLINE void Weights(const AttentionArgs& args, const Block& block) {
     max[v] = ReferenceOf(args, hn::Load(d, block.max + v * kLanes));
     sum[v] = hn::Zero(d);
   }
-  // A row of weights is never behind the scores that it is computed from.
+  // A weight never lies after the score that it is computed from.
   const float* from = block.scratch.scores;
   float* to = block.scratch.scores;
   int64_t j = 0;

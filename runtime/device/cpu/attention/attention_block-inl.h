@@ -123,8 +123,8 @@ HWY_MAYBE_UNUSED HWY_NOINLINE BlockMask MakeMask(const AttentionArgs& args, int6
   return {.values = to, .is_row = false};
 }
 
-// The keys that `mask`, which covers `vectors` vectors of queries, leaves visible. All keys are
-// seen where the mask hides all from some query: its weights then follow from its scores.
+// Returns the keys that `mask`, which covers `vectors` vectors of queries, leaves visible. All
+// keys are seen where the mask hides all from some query: its weights then follow from its scores.
 HWY_MAYBE_UNUSED HWY_NOINLINE KeyRange SeenKeys(const BlockMask& mask, int64_t keys,
                                                 int64_t vectors) {
   const KeyRange all = {0, keys};
@@ -214,7 +214,7 @@ HWY_INLINE void FinishScores(const BlockMask& mask, int64_t first, VF (&sums)[kK
   }
 }
 
-// The reference of the exponentials of a query's scores: their maximum.
+// Returns the reference of the exponentials of a query's scores: their maximum.
 HWY_INLINE VF ReferenceOf(const AttentionArgs& args, VF max) {
   const F32 d;
   if (!args.zero_when_masked) return max;

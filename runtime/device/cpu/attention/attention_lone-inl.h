@@ -30,8 +30,8 @@ inline int64_t LoneScratchFloats(int64_t keys, int64_t head_dim) {
   return head_dim + 2 * keys + 4 * kLanes;
 }
 
-// The scores of keys [first, first + kLanes) without a mask; lanes after the last key repeat its
-// score.
+// Returns the scores of keys [first, first + kLanes) without a mask; lanes after the last key
+// repeat its score.
 HWY_INLINE VF LoneScores(const AttentionArgs& args, const float* HWY_RESTRICT query,
                          int64_t first) {
   const F32 d;

@@ -27,8 +27,8 @@ namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
-// Queries of a block: two tiles of rows, which share what is loaded of keys and values. Keys of a
-// block: the depth of the second product.
+// Queries of a block: two tiles of rows, which share the loaded keys and values. Keys of a block:
+// the depth of the second product.
 constexpr int64_t kQueries = 2 * kRowsOfTile;
 constexpr int64_t kKeys = kDepth;
 constexpr int64_t kPatch = kQueries * kKeys;

@@ -38,7 +38,7 @@ constexpr float kHighestExponent = 4.0f;
 // The state of the softmax of a block of queries.
 struct alignas(64) Rows {
   float sums[kQueries][kLanes];  // the sums of the exponentials, by lane
-  float reference[kQueries];     // what their scores are compared with
+  float reference[kQueries];     // subtracted from their scores
 };
 
 // A patch of scores on its way to be weights.
@@ -102,9 +102,9 @@ HWY_INLINE void PatchExp(VF (&x)[kCount]) {
   }
 }
 
-// The upper halves of two vectors of floats.
+// Returns the upper halves of two vectors of floats.
 HWY_INLINE VBits UpperHalves(VF low, VF high) {
-  // Shuffles and shifts go to different ports of a core: here products have those of the shifts.
+  // Shuffles and shifts go to different ports of a core: here products use the ports of the shifts.
   const __m512i places = _mm512_set4_epi32(0x0F0E0F0E, 0x0B0A0B0A, 0x07060706, 0x03020302);
   return VBits{_mm512_mask_shuffle_epi8(_mm512_castps_si512(high.raw), 0x3333333333333333,
                                         _mm512_castps_si512(low.raw), places)};

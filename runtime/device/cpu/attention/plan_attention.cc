@@ -11,7 +11,7 @@ namespace {
 
 struct AttentionParams {
   const AttentionKernels* kernels = nullptr;
-  AttentionArgs args;  // Strides and sizes; the pointers are those of sequence 0, head 0.
+  AttentionArgs args;  // Strides and sizes; the pointers point to sequence 0, head 0.
   int64_t batch = 0, heads = 0, queries = 0;
   int k = 0, v = 0;      // operands; q is operand 0
   int64_t k_offset = 0;  // elements, in a fused product
@@ -44,7 +44,7 @@ void RunAttention(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[p.out]);
   args.scratch = static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
 
-  // A part takes a run of neighbouring units; those of one head are one call, so that its keys are
+  // A part takes a run of neighbouring units; units of one head are one call, so that its keys are
   // fetched once.
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end;) {

@@ -22,7 +22,7 @@ using ops::SegmentRange;
 struct RelativeParams {
   const RelativeScoresKernels* scores = nullptr;
   const AttentionKernels* attention = nullptr;
-  AttentionArgs args;          // strides and sizes; the pointers are those of row 0, head 0
+  AttentionArgs args;          // strides and sizes; the pointers point to row 0, head 0
   RelativeTable tables[2];     // tables of queries and of keys; only the sizes are set
   bool given[2] = {};          // which there are
   int64_t table_head[2] = {};  // elements from one head's table to the next
@@ -121,7 +121,7 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
   p.attention->rows(args, 0, end - begin);
 }
 
-// Nothing attends there, and what computes rows of segments reads them all.
+// Clears empty segments: nothing attends there, and ops over rows of segments read them all.
 void ClearEmptySegments(const LaunchArgs& launch, const RelativeParams& p) {
   auto* out = static_cast<float*>(launch.operands[p.out]);
   for (int64_t s = 0; s < p.sequences; ++s) {

@@ -27,9 +27,9 @@ constexpr int kVectors = 1;
 #else
 constexpr int kVectors = 4;
 #endif
-// Keys whose products with all queries are put down side by side.
+// Keys whose products with all queries are stored contiguously.
 constexpr int64_t kKeys = std::max(kLanes, kRows);
-// A tile writes this far beside the wanted columns, for shifted rows and whole vectors.
+// A tile writes this far past the wanted columns on both sides, for shifted rows and whole vectors.
 constexpr int64_t kBeside = 64;
 static_assert(kBeside >= kRows + kVectors * kLanes && kBeside % kLanes == 0);
 constexpr int64_t kAlign = 16;
@@ -59,7 +59,7 @@ struct Places {
   HWY_ALIGN int32_t at[kLanes] = {};
 };
 
-// The places of distances `first`, `first` - 1 and so on, of which `live` are needed.
+// Returns the places of distances `first`, `first` - 1 and so on, of which `live` are needed.
 Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
   int64_t places[kLanes];
   int64_t lowest = table.width, highest = 0;
@@ -77,8 +77,8 @@ Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
 }
 
 // Fills columns [0, count) of `to` + kBeside: the first for distance `first`, each next for one
-// less, with zeros beside them. It goes by a few vectors of columns, row by row: rows of a table
-// lie a power of two apart and share few sets of the cache.
+// less, with zeros on both sides. It goes by a few vectors of columns, row by row: rows of a
+// table lie a power of two apart and share few sets of the cache.
 void LayOut(const RelativeTable& table, int64_t head_dim, int64_t first, int64_t count,
             int64_t stride, float* HWY_RESTRICT to) {
   const F32 d;

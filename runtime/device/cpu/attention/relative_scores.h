@@ -25,7 +25,7 @@ struct RelativeTable {
   int64_t reach = 0;
 };
 
-// Pointers are those of the sequence and head; strides are in elements, from one row to the next.
+// Pointers point to the sequence and head; strides are in elements, from one row to the next.
 struct RelativeScoresArgs {
   const float* q = nullptr;
   const float* k = nullptr;

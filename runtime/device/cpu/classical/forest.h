@@ -5,8 +5,8 @@
 // through eight trees, without a branch that could be mispredicted. Rows are first given the extra
 // columns that a node may test: mirrored columns, and the one that is NaN.
 //
-// Leaves are added tree by tree in double, so that neither how rows are grouped nor who else is
-// there changes a bit. Threads: pure.
+// Leaves are added tree by tree in double, so that neither the grouping of rows nor other rows
+// change a bit. Threads: pure.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace reprise::cpu {
 // Rows that walk side by side, and walks of one row.
 inline constexpr int64_t kForestLanes = 8;
 
-// Groups of kForestLanes rows that are prepared together: as many as stay in the L1 cache beside a
-// tree.
+// Groups of kForestLanes rows that are prepared together: the most that fit into the L1 cache with
+// a tree.
 inline int64_t ForestGroups(int64_t columns, int64_t element_bytes) {
   constexpr int64_t kBytes = 16 << 10, kMost = 16;
   const int64_t of_group = columns * kForestLanes * element_bytes;

@@ -26,7 +26,8 @@ struct FewChannels {
 };
 
 struct FewChannelKernels {
-  // Every sum is in the order of the taps, and that of ConvProductKernels::multiply to the bit.
+  // Every sum is in the order of the taps, and equals the one of ConvProductKernels::multiply to
+  // the bit.
   void (*convolve)(const FewChannels& row) = nullptr;
 };
 

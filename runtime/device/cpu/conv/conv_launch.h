@@ -56,7 +56,7 @@ struct ConvLaunch {
   // Elements of the batch that a replay computes.
   int64_t Live(const LaunchArgs& launch) const { return LiveOf(batch, batch_rows, *launch.frame); }
 
-  // The parts among which `units` of work are divided; others have nothing to do.
+  // Returns the parts among which `units` of work are divided; others have nothing to do.
   int Parts(const LaunchArgs& launch, int64_t units) const {
     const int parts = scratch_floats == 0 ? launch.parts : PartsWithScratch(launch, scratch_parts);
     return static_cast<int>(std::min<int64_t>(units, parts));

@@ -6,10 +6,10 @@
 namespace reprise::cpu {
 namespace {
 
-// Phase `phase` of dim `d`, appended to the dims of `result`, whose taps so far are those of the
+// Appends phase `phase` of dim `d` to the dims of `result`, whose taps so far are the taps of the
 // dims in front. Tap k of element i of the operand is in position i * stride - pad + k * dilation
-// of the result; position phase + j * stride so has the elements
-// j + (phase + pad - k * dilation) / stride, of those taps for which that is whole.
+// of the result; position phase + j * stride so has the elements j + (phase + pad - k * dilation)
+// / stride, of those taps for which that is whole.
 void AddDim(const ops::TransposedWindows& transposed, size_t d, int64_t phase, ConvPhase& result) {
   const ops::Windows& w = transposed.windows;
   const int64_t stride = w.strides[d], dilation = w.dilations[d], kernel = w.kernel[d];

@@ -369,7 +369,7 @@ void Average(const Strips& w, const PlaneRows& rows, const float* x, const float
   SlideOver<kSize, kStride>(w, rows, x, AverageElement{row_counts, column_counts}, y);
 }
 
-// The size of square windows without gaps that move by one or two either way; 0: others.
+// Returns the size of square windows without gaps that move by one or two either way; 0: others.
 int64_t SizeOf(const Strips& s) {
   const bool square = s.kernel.rows == s.kernel.columns && s.stride.rows == s.stride.columns &&
                       s.dilation.rows == 1 && s.dilation.columns == 1;

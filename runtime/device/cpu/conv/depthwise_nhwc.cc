@@ -20,11 +20,11 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // Windows at a time: enough sums to wait for none.
 constexpr int64_t kFewestColumns = 4, kMostColumns = 8;
 
-// [begin, end): those of taps, or of windows, that lie inside of the plane along a dim.
+// [begin, end): the taps, or the windows, that lie inside of the plane along a dim.
 struct Inside {
   int64_t begin, end;
 };
-// The indices i < count for which `first` + i * `step` lies in [0, size).
+// Returns the indices i < count for which `first` + i * `step` lies in [0, size).
 Inside PlacesInside(int64_t first, int64_t step, int64_t count, int64_t size) {
   const auto steps = [&](int64_t distance) { return step == 1 ? distance : distance / step; };
   const int64_t begin = first >= 0 ? 0 : steps(-first + step - 1);
@@ -47,8 +47,8 @@ HWY_INLINE VF Finished(const LastPlanes& p, VF sum, VF bias) {
   return p.bounded ? AtMost(d, AtLeast(d, sum, p.low), p.high) : sum;
 }
 
-// Where the vector of channels at `channel` begins: the last one is whole too, and part of it is
-// computed twice. There are at least as many channels as a vector has lanes.
+// Returns where the vector of channels at `channel` begins: the last one is whole too, and part
+// of it is computed twice. There are at least as many channels as a vector has lanes.
 HWY_INLINE int64_t VectorAt(int64_t channel, int64_t channels) {
   return std::min(channel, channels - kLanes);
 }
@@ -235,8 +235,8 @@ ConvolveGroups GroupsOf(int64_t columns) {
   }
 }
 
-// Whether there are groups for these windows: they move by one or two columns, those of taps that
-// lie apart by one, and have few taps in the padding.
+// Returns whether there are groups for these windows: they move by one or two columns, taps are
+// one apart, and few taps lie in the padding.
 bool HasGroups(const Strips& s) {
   const int64_t apart = s.dilation.columns, stride = s.stride.columns, taps = s.kernel.columns;
   const int64_t behind =

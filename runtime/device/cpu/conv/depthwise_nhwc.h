@@ -24,7 +24,7 @@ struct LastPlanes {
 
 struct LastPlaneKernels {
   // Rows `rows` of the windows of the plane `x`, into `y` [rows, out.columns, channels]; two at a
-  // time are faster than one. Every sum is that of PlaneKernels::convolve to the bit.
+  // time are faster than one. Every sum equals the one of PlaneKernels::convolve to the bit.
   void (*convolve)(const LastPlanes& planes, const float* x, ItemRange rows, float* y) = nullptr;
 };
 

@@ -17,7 +17,7 @@ struct ChannelPlanes {
   Strips::Extent padded, out, stride;
   std::vector<int64_t> taps;  // where each lies from a window's begin, in floats
 };
-// The interleaved planes of one strip.
+// Returns the interleaved planes of one strip.
 ChannelPlanes ChannelPlanesOf(const Strips& strips, int64_t lanes);
 
 // The weights and bias of up to `lanes` channels.
@@ -32,7 +32,8 @@ struct ChannelTaps {
 
 struct ChannelKernels {
   int64_t lanes = 1;  // a single lane gains nothing
-  // `y`: [out.rows, out.columns, lanes]. Every sum is that of PlaneKernels::convolve to the bit.
+  // `y`: [out.rows, out.columns, lanes]. Every sum equals the one of PlaneKernels::convolve to the
+  // bit.
   void (*convolve)(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps,
                    float* y) = nullptr;
 };

@@ -98,8 +98,8 @@ HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t
 }
 
 // Copies lines [begin, end) of one phase of the rows. line(i) is the row of the plane, or null if
-// there is none. The last vectors of the lines come first: what they write after a line belongs to
-// the next line, which is written later, or to nobody.
+// there is none. The last vectors of the lines come first: they may write past a line into the
+// next line, which is written later, or into unused space.
 template <class Line>
 HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_t left,
                           int64_t floats, const Line& line, float* to) {

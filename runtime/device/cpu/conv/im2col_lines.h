@@ -28,13 +28,13 @@ struct ConvLines {
   bool by_tap = false;
   std::vector<int32_t> taps;
 
-  // Sets the size of a block of `channels` and what depends on it.
+  // Sets the size of a block of `channels` and the sizes that depend on it.
   void SetBlock(Strips::Extent size, int64_t channels);
 
   int64_t in_plane() const { return in.rows * in.columns; }
   int64_t out_plane() const { return out.rows * out.columns; }
   int64_t channel_floats() const { return phases.rows * phases.columns * phase_floats; }
-  // The floats of windows of `rows` rows, including the elements between the rows.
+  // Returns the floats of windows of `rows` rows, including the elements between the rows.
   int64_t Run(int64_t rows, int64_t columns) const { return (rows - 1) * line + columns; }
   Strips::Extent counts() const {  // blocks in a plane
     return {(out.rows + block.rows - 1) / block.rows,

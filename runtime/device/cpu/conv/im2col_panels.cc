@@ -17,8 +17,8 @@ namespace {
 
 // Copies neighbouring windows of one row of windows and one panel: for each channel and tap,
 // `length` columns of the panel from `to` on are the floats from `from` on. Where a whole number of
-// vectors fits into the panel's row, the next run overwrites what the last vector writes after
-// `length`.
+// vectors fits into the panel's row, the last vector may write past `length`, which the next run
+// overwrites.
 template <int kVecs>
 HWY_INLINE void CopyRun(const Strips& s, const CopiedWindows& windows, const float* from,
                         int64_t length, bool fits, float* to) {
@@ -65,7 +65,7 @@ void Panels(const Strips& s, const CopiedWindows& windows, float* panels) {
       CopyRun<kVectors>(s, windows, from, length, fits, to);
     }
   }
-  // Nobody reads the results after the last window, but their operands must be initialised.
+  // The results after the last window are not read, but their operands must be initialised.
   const int64_t tail = windows.count % kPanel;
   if (tail == 0) return;
   float* to = panels + (windows.count - tail) * depth;

@@ -27,7 +27,7 @@ struct ConvPanelKernels {
   void (*panels)(const Strips& strips, const CopiedWindows& windows, float* panels);
 };
 
-// The kernels of the highest tier that is not above `isa`, whose products have the same panels.
+// Returns the kernels of the highest tier up to `isa`, whose products have the same panels.
 const ConvPanelKernels& ConvPanelKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

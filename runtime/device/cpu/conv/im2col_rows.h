@@ -33,7 +33,8 @@ struct WindowRows {
   int64_t in_floats() const { return strips.in.rows * strips.in.columns * line; }
   int64_t out_plane() const { return strips.out.rows * strips.out.columns; }
 
-  // The first of the rows of `windows` of the plane at `x`, whose first channel is that of a group.
+  // Returns the first of the rows of `windows` of the plane at `x`, whose first channel is the
+  // first of a group.
   const float* Of(const float* x, const Range& windows, float* scratch) const;
 };
 

@@ -1,10 +1,10 @@
 // Convolutions as GEMMs over im2col (conv_product.h): the weights of the maps times the elements
 // that each window sees.
 //
-// The elements under a block of windows are copied into panels (im2col_windows.h), so that a core's
-// cache holds what the product reads, side by side, however large the operand is. Where a window is
-// one element, the product reads the operand in place. Every element is summed in the order of
-// channels and taps, so that no division of the work changes a bit.
+// The elements under a block of windows are copied into panels (im2col_windows.h), so that the
+// operands of the product lie side by side in a core's cache, however large the operand is. Where a
+// window is one element, the product reads the operand in place. Every element is summed in the
+// order of channels and taps, so that no division of the work changes a bit.
 #include "runtime/device/cpu/conv/plan_conv.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace reprise::cpu {
 namespace {
 
-// Copying what windows see pays if many maps read it. Where a group has one channel and this few
-// maps, each map is computed by itself.
+// Copying the elements of windows pays if many maps read them. Where a group has one channel and
+// this few maps, each map is computed by itself.
 constexpr int64_t kFewMaps = 2;
 
 struct ConvParams : ConvLaunch {

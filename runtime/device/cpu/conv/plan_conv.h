@@ -21,9 +21,9 @@ inline constexpr int64_t kMaxConvRows = 112;
 // With more than this in a plane its panels are full and pay for themselves.
 inline constexpr int64_t kMostRowsOfPlane = 64;
 
-// The parts that a launch is planned for where each has `floats` of scratch that may be large, such
-// as weights that a part reorders for itself: as many parts as keep the workspace within 256 MB,
-// but at least one.
+// Returns the parts that a launch is planned for where each has `floats` of scratch that may be
+// large, such as weights that a part reorders for itself: as many parts as keep the workspace
+// within 256 MB, but at least one.
 inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
   constexpr int64_t kMaxFloats = 64 << 20;
   return static_cast<int>(
@@ -38,7 +38,7 @@ std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView
                                          const ops::Windows& windows, const Shape& spatial,
                                          const ConvActivation& activation);
 
-// plan_conv_to_nhwc.cc: of few channels, whose results have their maps last.
+// plan_conv_to_nhwc.cc: few channels, results with their maps last.
 std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& node);
 
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time. `last`: channels are.
@@ -60,7 +60,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                                 const ops::TransposedWindows& transposed,
                                                 const ConvActivation& activation);
 
-// plan_conv_transpose_nhwc.cc: of planes whose channels lie last.
+// plan_conv_transpose_nhwc.cc: planes whose channels lie last.
 std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const NodeView& node);
 
 // plan_conv_transpose_bands.cc: into few maps.

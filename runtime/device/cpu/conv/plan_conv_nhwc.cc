@@ -1,9 +1,9 @@
 // Convolutions of NHWC planes with NHWC results. The elements that a window sees of a group are
 // a row of a product with the group's packed weights: a run of channels for each tap. Where
 // windows are elements, and along one dim without gaps, these rows are read in place; where
-// there is padding, what a block of windows sees is copied with it. Sums are those of
-// plan_conv.cc to the bit where a window is an element, and those of plan_im2col_lines.cc along
-// one dim.
+// there is padding, the elements under a block of windows are copied with it. Sums equal the
+// ones of plan_conv.cc to the bit where a window is an element, and the ones of
+// plan_im2col_lines.cc along one dim.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/im2col_rows.h"
@@ -43,7 +43,7 @@ struct Operands {
   ItemRange panels;
 };
 
-// Whether a row of taps has some of the plane for one of `windows`.
+// Returns whether a row of taps has some of the plane for one of `windows`.
 bool SeesPlane(const WindowRows& row, const WindowRows::Range& windows) {
   const Strips& s = row.strips;
   const int64_t first = windows.first / s.out.columns;
@@ -51,9 +51,9 @@ bool SeesPlane(const WindowRows& row, const WindowRows::Range& windows) {
   return last * s.stride.rows - s.pad.rows >= 0 && first * s.stride.rows - s.pad.rows < s.in.rows;
 }
 
-// Multiplies one row of taps after the other, each added to the sums of those before: where there
-// are many taps, what all of them see does not fit into the L2 cache, and rows that lie outside of
-// the plane are left out.
+// Multiplies one row of taps after the other, each added to the sums of the rows before: where
+// there are many taps, the elements of all of them do not fit into the L2 cache, and rows that lie
+// outside of the plane are left out.
 void MultiplyByTapRows(const ConvLastParams& p, const Operands& at,
                        const WindowRows::Range& windows, float* scratch) {
   const int64_t width = p.products->panel_columns, depth = p.rows.depth();
@@ -139,7 +139,7 @@ void RunConvLast(const LaunchArgs& launch) {
   }
 }
 
-// The share of the rows of taps, over all rows of windows, that lie outside of the plane.
+// Returns the share of the rows of taps, over all rows of windows, that lie outside of the plane.
 double ShareOutside(const Strips& s) {
   int64_t outside = 0;
   for (int64_t row = 0; row < s.out.rows; ++row) {

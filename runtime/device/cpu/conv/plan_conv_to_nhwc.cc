@@ -1,6 +1,6 @@
 // Convolutions of few NCHW channels with NHWC results: the first one of a model of images or
 // spectra. The elements under a block of windows are copied once, with their padding; see
-// conv_few_inputs.h. Sums are those of plan_conv.cc to the bit.
+// conv_few_inputs.h. Sums equal the ones of plan_conv.cc to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_few_inputs.h"
@@ -11,7 +11,7 @@
 namespace reprise::cpu {
 namespace {
 
-// Rows of windows at a time, which share what they see.
+// Rows of windows at a time, which share elements.
 constexpr int64_t kMostRows = 4;
 // The limit on the elements that the windows of a block see, in floats: they stay in the L2 cache.
 // A single window may exceed it.
@@ -32,7 +32,7 @@ struct ConvToLastParams : ConvLaunch {
   }
 };
 
-// The extent of a plane that a block of windows sees.
+// Returns the extent of a plane that a block of windows sees.
 Strips::Extent ExtentSeenBy(const Strips& s, const Strips::Extent& block) {
   return {(block.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
           (block.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};

@@ -1,5 +1,5 @@
 // Transposed convolutions as the products of the convolutions that they consist of (conv_phases.h),
-// each of which makes panels of what its windows see, as plan_conv.cc does.
+// each of which makes panels of the elements of its windows, as plan_conv.cc does.
 //
 // The sums of a block of windows are finished in the L1 cache and go from there to every stride-th
 // element of the result. Every element is summed in the order of channels and taps, so that no
@@ -184,7 +184,7 @@ Place PlaceOf(absl::Span<const int64_t> dims, int64_t other) {
   return {n < 3 ? other : dims[n - 3], n < 2 ? other : dims[n - 2], dims[n - 1]};
 }
 
-// Adds phase `of`, whose weights begin at `weights`, and what it needs.
+// Adds phase `of`, whose weights begin at `weights`, and the scratch that it needs.
 void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial, int64_t channels,
               int64_t weights, TransposeParams& p) {
   const Place out = PlaceOf(of.windows.out, 1);

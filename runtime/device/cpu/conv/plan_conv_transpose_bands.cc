@@ -1,6 +1,6 @@
 // Transposed convolutions into few maps: rows of the operand times the packed weights.
 //
-// Where there are few maps, making panels of what windows see costs more than the products
+// Where there are few maps, making panels of the elements of windows costs more than the products
 // (plan_conv_transpose.cc). Here the elements of a row are the rows of a product and the taps of
 // all maps its columns; the results are added up in a band of rows of the result, which stays in
 // the cache. Rows that reach into two bands are multiplied for both. Every element is summed in the

@@ -1,13 +1,14 @@
-// Convolutions of few windows: what the windows see, times the packed weights, for each group.
+// Convolutions of few windows: the elements of the windows, times the packed weights, for each
+// group.
 //
 // A panel of windows (plan_conv.cc) is mostly empty where a plane has few, or few more than fill
 // panels, and the weights then pass by for few results. Here the windows of several elements of the
-// batch are the rows, and the weights are packed once and stream by as those of any product do.
+// batch are the rows, and the weights are packed once and are streamed as in any product.
 //
-// Along one dim the elements that windows see are transposed, so that the channels of a place lie
-// side by side: a window's row is then a run of them, tap by tap, and without gaps the rows are
+// Along one dim the elements of the windows are transposed, so that the channels of a position
+// are contiguous: a window's row is then a run of them, tap by tap, and without gaps the rows are
 // read in place. The results come out by window and are transposed on their way to the planes.
-// Every sum equals that of the other ways to the bit (plan_im2col_lines.cc along one dim,
+// Every sum equals the one of the other ways to the bit (plan_im2col_lines.cc along one dim,
 // plan_conv.cc for planes), so that buckets of different sizes give the same answers, unless
 // Winograd tiles compute the windows of one of them (plan_conv_winograd.cc).
 #include <algorithm>
@@ -28,7 +29,7 @@ constexpr double kTurned = 24;
 // With longer strides along one dim, im2col_lines copies the elements that neighbouring windows see
 // one by one.
 constexpr int64_t kMostLineStride = 2;
-// The share by which products of packed elements are slower than those of packed weights.
+// The share by which products of packed elements are slower than products of packed weights.
 constexpr double kPanelLoss = 0.1;
 // A plane of one row with a lone vector of windows waits for its sums: this share is lost.
 constexpr double kLoneVector = 0.25;
@@ -98,7 +99,7 @@ void TurnSeen(const ConvWeightsParams& p, const float* x, const Seen& seen, floa
   std::fill_n(turned + (end - begin) * channels, (seen.end - end) * channels, 0.0f);
 }
 
-// Makes the rows of `count` windows, the first of which sees what is at `turned`.
+// Makes the rows of `count` windows, the first of which begins at `turned`.
 void CopyWindows(const ConvWeightsParams& p, int64_t count, const float* turned, float* rows) {
   const Strips& s = p.windows.strips;
   const int64_t channels = p.windows.channels;
@@ -120,8 +121,8 @@ struct Rows {
   int64_t ld;
 };
 
-// Makes one row for each window of a block from what it sees of group `slab` of the batch. They are
-// at `rows`, unless windows are rows where they lie. `seen` is scratch for what they see.
+// Makes one row for each window of a block from its elements of group `slab` of the batch. They are
+// at `rows`, unless windows are rows where they lie. `seen` is scratch for the elements.
 Rows FillRows(const ConvWeightsParams& p, const float* x, int64_t slab,
               const ConvWindows::Block& block, float* seen, float* rows) {
   const ConvWindows& w = p.windows;
@@ -233,9 +234,9 @@ void RunConvWeights(const LaunchArgs& launch) {
   }
 }
 
-// Whether windows lie side by side, without gaps between or padding around them, with lines that
-// are worth a copy each. Some of the plane may be left over after the last windows, but none of
-// them reaches over its end.
+// Returns whether windows lie side by side, without gaps between or padding around them, with
+// lines that are worth a copy each. Some of the plane may be left over after the last windows,
+// but none of them reaches over its end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
     return a.rows == b.rows && a.columns == b.columns;
@@ -246,8 +247,8 @@ bool ArePatches(const Strips& s) {
          s.out.columns * s.kernel.columns <= s.in.columns;
 }
 
-// Whether panels of windows leave such a share of all products empty that transposing the windows
-// into rows costs no more.
+// Returns whether panels of windows leave such a share of all products empty that transposing the
+// windows into rows costs no more.
 bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   const int64_t windows = w.out_plane(), panel = w.products->panel_columns;
   const double turned =
@@ -267,19 +268,19 @@ bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   return turned * count < static_cast<double>(empty) + (w.plain ? kPanelLoss * count : 0);
 }
 
-// Whether the windows of a plane, transposed, are the rows of a product: along one dim and without
-// gaps. Where a block has several elements of the batch, their windows are copied together.
+// Returns whether the windows of a plane, transposed, are the rows of a product: along one dim and
+// without gaps. Where a block has several elements of the batch, their windows are copied together.
 bool WindowsAreRows(const ConvWeightsParams& p) {
   const Strips& s = p.windows.strips;
   return !p.windows.plain && !p.patches && p.elements == 1 && s.IsRow() && s.dilation.columns == 1;
 }
 
-// Whether there is a single plane along the dim in front, which every window sees.
+// Returns whether there is a single plane along the dim in front, which every window sees.
 bool IsOnePlane(const ConvWindows& w) {
   return w.in_slices == 1 && w.out_slices == 1 && w.slice_taps == 1 && w.slice_pad == 0;
 }
 
-// The scratch for the most that a block sees.
+// Returns the scratch for the most that a block sees.
 int64_t SeenFloats(const ConvWeightsParams& p) {
   const ConvWindows& w = p.windows;
   if (w.plain || p.patches) return 0;

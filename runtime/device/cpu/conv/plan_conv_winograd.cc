@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kMinTiles = 32;
 constexpr int64_t kMaxTiles = 112;
 constexpr int64_t kFormFloats = 192 << 10;
-// The limit on the slices of a block, which share the forms of most of what they see.
+// The limit on the slices of a block, which share most of their forms.
 constexpr int64_t kMostSlices = 4;
 // Rows and forms that lie a power of two apart share few sets of the cache.
 constexpr int64_t kApart = 16;
@@ -57,7 +57,7 @@ struct WinogradParams : ConvLaunch {
   bool last = false;  // channels and maps
 
   int64_t num_panels() const { return products->Panels(maps); }
-  // The packed weights of one transform point of one slice tap.
+  // Returns the packed weights of one transform point of one slice tap.
   int64_t panel_floats() const { return products->PackedFloats(channels, 1); }
   Extent blocks_of_plane() const {
     return {(tiles.rows + block.rows - 1) / block.rows,
@@ -109,8 +109,8 @@ int64_t ScratchFloats(const WinogradParams& p) {
          p.ResultFloats();
 }
 
-// Tiles of a plane: a rectangle, in neighbouring slices. And what of a plane its windows are and
-// see, padding left out.
+// Tiles of a plane: a rectangle, in neighbouring slices. And the parts of a plane that its
+// windows and their elements are, without padding.
 struct Block {
   int64_t first_slice, slices;
   int64_t first_seen, seen;  // slices; they may lie outside of the operand
@@ -147,13 +147,15 @@ Block TileBlockAt(const WinogradParams& p, int64_t index) {
   return b;
 }
 
-// Fills the forms of what the tiles of `block` see in slice `x` of the first channel, a row a tile.
+// Fills the forms of the elements of the tiles of `block` in slice `x` of the first channel, a row
+// a tile.
 void FillForms(const WinogradParams& p, const float* x, const Block& block,
                const WinogradScratch& scratch, float* forms) {
   const int64_t ld = p.in_slices * p.in_plane(), floats = p.element_floats();
   const int64_t columns = block.elements.columns;
   const int64_t first = block.element.rows * p.in.columns + block.element.columns;
-  // The channels of each element side by side: `apart` from those of the next, and of the next row.
+  // The channels of an element are contiguous: `apart` from the next element's, and `row_apart`
+  // from the next row's.
   const float* from = x + first * p.channels;
   int64_t apart = p.channels, row_apart = p.in.columns * p.channels;
   if (!p.last) {
@@ -238,7 +240,7 @@ void FinishLast(const WinogradParams& p, const Block& block, int64_t maps, const
   }
 }
 
-// From there to the planes of maps from `map` on, whose slice begins at `first`.
+// Stores them in the planes of maps from `map` on, whose slice begins at `first`.
 void Store(const WinogradParams& p, const Block& block, const float* results, int64_t map,
            int64_t maps, const ConvOperands& all, int64_t first) {
   const int64_t ld = p.out_slices * p.out_plane(), floats = p.products->panel_columns;
@@ -299,7 +301,7 @@ void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, co
     const int64_t first = block.first_seen + tap * p.slice_dilation;
     const int64_t begin = std::clamp<int64_t>(-first, 0, block.slices);
     const int64_t end = std::clamp<int64_t>(p.in_slices - first, begin, block.slices);
-    const bool all = end - begin == block.seen;  // and so are those of the next element
+    const bool all = end - begin == block.seen;  // and so are the next element's
     for (int64_t e = 0; e < (all ? 1 : count) && begin < end; ++e) {
       float* const c = sums + (e * block.slices + begin) * tiles * width;
       p.products->part({.a = forms + (e * block.seen + begin + tap * p.slice_dilation) * tiles *

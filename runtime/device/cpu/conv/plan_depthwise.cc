@@ -16,7 +16,7 @@ constexpr int64_t kUnfinishedFloats = 2 << 10;
 
 struct DepthwiseParams : ConvLaunch {
   const StripKernels* kernels = nullptr;
-  PlaneConvolve in_place = nullptr;  // null: what a strip's windows see is copied
+  PlaneConvolve in_place = nullptr;  // null: the elements of a strip's windows are copied
   Strips strips;
   int64_t groups = 0, group_maps = 0;
 };
@@ -28,7 +28,7 @@ class Unfinished {
  public:
   Unfinished(const DepthwiseParams& p, const ConvOperands& all) : p_(p), all_(all) {}
 
-  // A strip whose first element is at `first` of the results.
+  // Adds a strip whose first element is at `first` of the results.
   void Add(int64_t first, const Strips::Extent& size) {
     const int64_t columns = p_.strips.out.columns;
     if (size.columns != columns) return FinishStrip(first, size);

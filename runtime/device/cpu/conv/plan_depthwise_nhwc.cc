@@ -1,5 +1,5 @@
-// Depthwise convolutions over NHWC planes; see depthwise_nhwc.h. Their sums are those of
-// plan_depthwise.cc to the bit.
+// Depthwise convolutions over NHWC planes; see depthwise_nhwc.h. Their sums equal the
+// ones of plan_depthwise.cc to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/depthwise_nhwc.h"

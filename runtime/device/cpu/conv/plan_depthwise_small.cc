@@ -1,7 +1,7 @@
 // Depthwise convolutions over planes that leave vectors of a row empty, and of large windows over
 // small planes. Such planes are transposed, the convolution goes over several channels at once, and
-// its results are transposed back. See depthwise_small.h; other planes are those of
-// plan_depthwise.cc, whose sums are the same to the bit.
+// its results are transposed back. See depthwise_small.h; plan_depthwise.cc computes other planes,
+// with the same sums to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_plans.h"
@@ -44,7 +44,7 @@ struct DepthwiseChannelsParams : ConvLaunch {
   int64_t result_floats() const { return planes.out.rows * planes.out.columns * lanes(); }
 };
 
-// Whether several channels together take less time than one after the other.
+// Returns whether several channels together take less time than one after the other.
 bool TurningPays(const CpuTarget& target, const Strips& s, int64_t lanes) {
   const auto out = static_cast<double>(s.out.rows * s.out.columns);
   const auto in = static_cast<double>(s.in.rows * s.in.columns);
@@ -74,7 +74,8 @@ void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* pa
   }
 }
 
-// Transposes what the windows from `window` on see of `live` rows at `x`, with zeros around it.
+// Transposes the elements of `live` rows at `x` under the windows from `window` on, with zeros
+// around them.
 void TurnRows(const DepthwiseChannelsParams& p, const float* x, int64_t live, int64_t window,
               float* padded) {
   const int64_t columns = p.planes.padded.columns, in = p.strips.in.columns;

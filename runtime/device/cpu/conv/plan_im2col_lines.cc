@@ -106,7 +106,7 @@ void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip&
 }
 
 // How blocks are split where there are few of them: blocks of one row by windows, so that each part
-// copies only what its windows see; all others by tiles of maps.
+// copies only the elements of its windows; all others by tiles of maps.
 struct Cut {
   int64_t windows = 0;  // windows of a piece; 0: split by tiles
   int64_t pieces = 1;   // pieces of a block

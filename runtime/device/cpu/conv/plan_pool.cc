@@ -16,7 +16,7 @@ constexpr int64_t kMostPoolTaps = 1 << 16;
 
 struct PoolParams {
   const StripKernels* kernels = nullptr;
-  // Both null: what a strip's windows see is copied.
+  // Both null: the elements of a strip's windows are copied.
   PlaneLargest largest_in_place = nullptr;
   PlaneAverage average_in_place = nullptr;
   Strips strips;

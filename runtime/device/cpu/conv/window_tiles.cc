@@ -250,10 +250,10 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 namespace {
 
-// The limit on a copy, which stays in the L1 cache beside the operand and the result.
+// The limit on a copy, which stays in the L1 cache with the operand and the result.
 constexpr int64_t kCopyFloats = 7 << 10;
 constexpr int64_t kMostColumns = 1024;
-// Rows of windows that share what they see; see kRows.
+// Rows of windows that share elements; see kRows.
 constexpr int64_t kFewRows = 4;
 // Strips a part, so that none waits long for the others.
 constexpr int64_t kStripsOfPart = 4;

@@ -39,7 +39,7 @@ struct Strips {
   std::vector<int64_t> taps;                      // the offset of each tap from a window's begin
   std::vector<int64_t> kernel_columns;            // where each column of the kernel lies
 
-  // Sets the size of a strip and what depends on it.
+  // Sets the size of a strip and the sizes that depend on it.
   void SetStrip(Extent size);
 
   int64_t num_taps() const { return kernel.rows * kernel.columns; }
@@ -61,8 +61,8 @@ Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
 // The same with strips that stay in the L1 cache, of `planes` for up to `parts`.
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
 
-// The size of strips of whole rows, of `planes` for up to `parts`: as large as lets every part have
-// some.
+// Returns the size of strips of whole rows, of `planes` for up to `parts`: as large as lets every
+// part have some.
 Strips::Extent WholeRows(const Strips& strips, int64_t planes, int parts);
 
 // One strip: windows [first, first + size).
@@ -78,7 +78,7 @@ struct StripBounds {
   float low = 0, high = 0;
 };
 
-// The size of a piece of `count`, divided into pieces of about one size, at most `most`.
+// Returns the size of a piece of `count`, divided into pieces of about one size, at most `most`.
 inline int64_t Even(int64_t count, int64_t most) {
   const int64_t pieces = (count + most - 1) / most;
   return (count + pieces - 1) / pieces;
@@ -93,7 +93,7 @@ struct StripKernels {
   // `weights`: [taps].
   void (*convolve)(const Strips& strips, const Strip& strip, const float* copied,
                    const float* weights, const StripBounds& bounds, float* y);
-  // NaN is kept, so that it is seen. The padding is that of the copy.
+  // NaN is kept, so that it is seen. The copy includes the padding.
   void (*largest)(const Strips& strips, const Strip& strip, const float* copied, float* y);
   // Sums over row_counts[row] * column_counts[column], which have an element for each row and
   // column of windows and a vector after them.

@@ -7,10 +7,10 @@
 //   tile = A^T [ (G g G^T) * (B^T d B) ] A     (S. Winograd; A. Lavin and S. Gray,
 //   arXiv:1509.09308)
 //
-// The forms of elements and results take additions alone and those of weights halvings, so that
-// float32 stays as exact as in sums by window: a result is made of elements that its window sees
-// and of no others. But an infinity is added and subtracted in several forms, so that windows that
-// see it may be NaN where sums by window are infinite.
+// The forms of elements and results take additions alone and the forms of weights halvings, so
+// that float32 stays as exact as in sums by window: a result is made of elements that its window
+// sees and of no others. But an infinity is added and subtracted in several forms, so that windows
+// that see it may be NaN where sums by window are infinite.
 //
 // Channels, or maps, lie side by side, and vectors run along them. Threads: pure.
 #pragma once

@@ -42,7 +42,8 @@ void PlacesOfColumns(const float* HWY_RESTRICT x, int64_t stride, int64_t rows, 
                      int64_t* HWY_RESTRICT places) {
   const F32 d;
   const Place dp;
-  // Vectors of neighbouring columns at a time: comparisons wait for those of the row before.
+  // Vectors of neighbouring columns at a time: comparisons wait for the comparisons of the row
+  // before.
   constexpr int kVectors = 4;
   constexpr int64_t kColumns = int64_t{kVectors} * kLanes;
   HWY_ALIGN int32_t found[kColumns];

@@ -22,7 +22,7 @@ constexpr int kVectors = 4;
 // Elements that are summed as floats.
 constexpr int64_t kChunk = 256 * kLanes;
 
-// The sum of (x - shift)^2, or of x, over up to kChunk elements.
+// Returns the sum of (x - shift)^2, or of x, over up to kChunk elements.
 template <bool kSquares>
 HWY_INLINE float ChunkSum(const float* HWY_RESTRICT x, int64_t size, VF shift) {
   const F32 d;

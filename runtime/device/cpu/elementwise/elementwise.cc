@@ -35,7 +35,7 @@ HWY_INLINE VF Apply(F32 d, VF x) {
   if constexpr (op == Unary::kGeluTanh) return GeluTanh(d, x);
   if constexpr (op == Unary::kRootPower) {
     const VF infinity = hn::Set(d, INFINITY);
-    const VF root = hn::Sqrt(hn::Add(x, hn::Zero(d)));  // The sum is no -0, whose root is -0.
+    const VF root = hn::Sqrt(hn::Add(x, hn::Zero(d)));  // The sum is never -0, whose root is -0.
     return hn::IfThenElse(hn::Eq(x, hn::Neg(infinity)), infinity, root);
   }
   if constexpr (op == Unary::kGeluDoubled) return Gelu<true>(d, x);

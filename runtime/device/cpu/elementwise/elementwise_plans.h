@@ -9,7 +9,7 @@
 
 namespace reprise::cpu {
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily ElementwiseFamily();
 
 // plan_elementwise.cc: float32

@@ -243,7 +243,7 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   const auto with = [&](Unary op) {
     UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), NumElements(node.shape(0)),
                           node.batch_rows()};
-    // Operand 1, the exponent, stands between.
+    // Operand 1, the exponent, is in between.
     const KernelFn run = [](const LaunchArgs& launch) {
       LaunchArgs shifted = launch;
       void* const operands[] = {launch.operands[0], launch.operands[2]};

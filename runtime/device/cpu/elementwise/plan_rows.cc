@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kNoOperand = -1;
 
-// The axis attribute in [0, rank), or nothing.
+// Returns the axis attribute in [0, rank), or nothing.
 std::optional<int64_t> AxisOf(const NodeView& node, int64_t fallback) {
   const absl::StatusOr<int64_t> axis =
       NormalizeAxis(node.attributes().Int("axis", fallback), node.rank(0));

@@ -19,12 +19,12 @@ struct TopKParams {
   const PlaceKernels* kernels = nullptr;
   int64_t outer = 0, size = 0, inner = 0, k = 0;
   bool largest = true;
-  int values = -1, places = -1, workspace = 0;  // operands; -1: nobody wants it
+  int values = -1, places = -1, workspace = 0;  // operands; -1: not requested
   int64_t scratch_keys = 0;                     // that many elements are ordered at a time
   int scratch_parts = 0;
 };
 
-// Elements that wait to be ordered beside the best k.
+// Elements that wait to be ordered, besides the best k.
 constexpr int64_t kWaiting = 64;
 
 // The key that orders the elements of a row: the value, above the place, which is below 2^31.

@@ -37,7 +37,7 @@ HWY_INLINE void ForEachVector(int64_t size, F f) {
   }
 }
 
-// The sum over a row of f(vector).
+// Returns the sum over a row of f(vector).
 template <class F>
 HWY_INLINE float RowSum(const float* HWY_RESTRICT x, int64_t size, F f) {
   const F32 d;
@@ -225,7 +225,7 @@ void NormRow(const NormArgs& args, int64_t row) {
   const float* x = args.x + row * size;
   float* y = args.y + row * size;
   if (args.residual != nullptr) {
-    // The sum goes where it is wanted, else into y, which is overwritten in the last step.
+    // The sum goes to its output, if requested, else into y, which is overwritten in the last step.
     float* sum = args.sum != nullptr ? args.sum + row * size : y;
     const float* residual = args.residual + row % args.residual_rows * size;
     ForEachVector(size, [&](auto load, auto store)

@@ -1,9 +1,9 @@
 // Rows of A as digits: each block along k becomes integers of 24 bits, scaled by the power of two
 // that suits its largest magnitude, and each integer becomes three bytes. Rounding loses at most
-// 2^-23 of a block's largest magnitude for each element, which is what sums of floats lose, too.
-// Elements far larger than the others of their block would cost them their digits: they are left
-// out, and added as floats. Included inside a kernel file after hwy/highway.h, once for each
-// Highway target.
+// 2^-23 of a block's largest magnitude for each element, as much as sums of floats lose. Elements
+// far larger than the others of their block would cost them their digits: they are left out, and
+// added as floats. Included inside a kernel file after hwy/highway.h, once for each Highway
+// target.
 #if defined(REPRISE_CPU_BLOCK_DIGITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_BLOCK_DIGITS_INL_H_
 #undef REPRISE_CPU_BLOCK_DIGITS_INL_H_
@@ -49,10 +49,10 @@ struct DigitOutliers {
 };
 
 // Bytes between digits of a row: whole lines, an odd number of them, so that rows do not share the
-// same sets of the L1 cache; a vector may be written behind the last.
+// same sets of the L1 cache; a vector may be written past the last.
 constexpr int64_t BlockDigitStride(int64_t k) { return ((k + 63 + kLanes) / 64 | 1) * 64; }
 
-// The magnitude above which elements of a block are outliers.
+// Returns the magnitude above which elements of a block are outliers.
 HWY_NOINLINE float OutlierLimit(const float* a, int64_t count) {
   constexpr int kRounds = 5;
   constexpr float kMostMeans = 16;
@@ -87,7 +87,7 @@ HWY_INLINE bool SplitBlock(const float* HWY_RESTRICT a, int64_t index, int64_t f
     return i + kLanes <= count ? hn::LoadU(d, a + first + i)
                                : LoadPart(d, a + first + i, count - i);
   };
-  auto most = hn::Zero(d32);  // ordered like the magnitudes; what is no number is above infinity
+  auto most = hn::Zero(d32);  // ordered like the magnitudes; NaN is above infinity
   VF sums = hn::Zero(d);
   for (int64_t i = 0; i < count; i += kLanes) {
     const VF x = hn::Abs(load(i));
@@ -190,7 +190,7 @@ void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* 
     if (!SplitBlock<kBits == 4>(a, b, first, std::min(blocks.length, blocks.k - first),
                                 plus128 ? 0 : kDigitsOffset, digits, stride, to[b], outliers)) {
       outliers.count = kAll;
-      // Nothing reads what the digits are then.
+      // The digits are not read then.
       for (int64_t i = b; i < blocks.count; ++i) to[i] = {};
       return;
     }

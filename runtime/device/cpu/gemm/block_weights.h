@@ -25,7 +25,7 @@ struct BlockWeights {
   int point = 0;
 
   bool is_signed() const { return numbers->dtype() == DType::kInt8; }
-  // How kernels read them.
+  // Returns how kernels read them.
   BlockForm Form() const;
 };
 

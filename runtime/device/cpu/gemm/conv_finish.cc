@@ -75,7 +75,7 @@ HWY_NOINLINE void FinishRows(const ConvRows& rows, const ConvActivation& activat
 
 void Finish(ConvRows rows, const ConvActivation& activation) {
   if (activation.none() && rows.bias == nullptr && rows.residual == nullptr) return;
-  // Rows without gaps between them are one: those of small planes are shorter than a vector.
+  // Rows without gaps between them become one: rows of small planes are shorter than a vector.
   if (rows.bias == nullptr && rows.ld == rows.columns &&
       (rows.residual == nullptr || rows.ld_residual == rows.columns)) {
     rows.columns *= std::exchange(rows.rows, 1);

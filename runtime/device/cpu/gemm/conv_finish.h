@@ -51,7 +51,7 @@ struct ConvRows {
 
 using ConvFinish = void (*)(ConvRows rows, const ConvActivation& activation);
 
-// The function of the highest tier that is not above `isa`.
+// Returns the function of the highest tier that is not above `isa`.
 ConvFinish ConvFinishFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -86,8 +86,8 @@ enum class Source {
   kTaps,     // each row is read for itself
 };
 
-// Computes kRows maps from `map` on, whose packed weights are at `weights`: of one tile, or of two
-// tiles of kPacked maps.
+// Computes kRows maps from `map` on, whose packed weights are at `weights`: a tile, or two tiles
+// of kPacked maps.
 template <int kRows, int kVecs, Source kSource, int kPacked = kRows>
 HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTRICT weights) {
   const F32 d;

@@ -54,16 +54,16 @@ struct ConvProductKernels {
   void (*multiply)(const ConvProduct& product, int64_t begin, int64_t end);
 
   int64_t Tiles(int64_t maps) const { return (maps + tile_maps - 1) / tile_maps; }
-  // The first map of tile `tile`; for the last tile + 1, the end. A last tile of few maps shares
-  // maps with the tile in front of it.
+  // Returns the first map of tile `tile`; for the last tile + 1, the end. A last tile of few
+  // maps shares maps with the tile in front of it.
   int64_t MapOf(int64_t tile, int64_t maps) const;
   // The number of windows to multiply next, of `rest`, where no panel sets it. A lone vector of
   // windows waits for its own sums, so the last windows share with those in front of them.
   int64_t NextColumns(int64_t rest) const;
 };
 
-// The kernels of the highest tier that is not above `isa`, for products without `taps`, whose
-// panels are those of GemmKernels.
+// Returns the kernels of the highest tier up to `isa`, for products without `taps`, with the
+// panels of GemmKernels.
 const ConvProductKernels& ConvProductKernelsFor(Isa isa);
 // The same for products with `taps`.
 const ConvProductKernels& ConvTapKernelsFor(Isa isa);

@@ -58,14 +58,15 @@ int64_t PackedBytes(int64_t k, int64_t n, const BlockForm& form) {
   return PanelsOf(n) * PanelBytes(DigitBlocks(form, k));
 }
 
-// Asks for words behind those at `from`. (No lambda: compilers drop calls that do nothing else.)
+// Prefetches words after the ones at `from`. (No lambda: compilers drop calls that do nothing
+// else.)
 #define REPRISE_FETCH_WORDS(from)                                               \
   HWY_UNROLL(2) for (int64_t at = 0; at < kWordBytes; at += kLine) {            \
     __builtin_prefetch((from) + kNearBytes + at, /*rw=*/0, /*locality=*/3);     \
     __builtin_prefetch((from) + kFarAheadBytes + at, /*rw=*/0, /*locality=*/2); \
   }
 
-// The bytes of words of four bits, or the words themselves: `Half` 0 or 1 of each word.
+// Returns the bytes of words of four bits, or the words themselves: `Half` 0 or 1 of each word.
 template <int kBits, int kHalf>
 HWY_INLINE VU32 Bytes(VU32 words) {
   if constexpr (kBits == 8) {
@@ -137,7 +138,7 @@ void Unpack(const char* HWY_RESTRICT panel, const DigitBlocks& blocks, int64_t b
   to.points = !hn::AllTrue(du, hn::Eq(others, hn::Zero(du)));
 }
 
-// Adds what one element of A adds to the sums of a row.
+// Adds the products of one element of A to the sums of a row.
 template <int kBits>
 HWY_INLINE void AddElement(const DigitBlocks& blocks, const char* panel, int64_t b, int64_t at,
                            float value, VF (&sums)[kWide]) {

@@ -21,8 +21,8 @@ namespace {
 
 // The sums of a tile's digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
 constexpr int kTall = HWY_TARGET == HWY_AVX3 ? 4 : 2;
-// The float sums of a vector of columns after another block. `factors`: of the columns, and a
-// panel's width behind them their offsets, if `offsets`.
+// Returns the float sums of a vector of columns after another block. `factors`: of the
+// columns, and a panel's width further on their offsets, if `offsets`.
 HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
                        const float* factors, bool offsets, VF sums) {
   const F32 d;
@@ -115,13 +115,13 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
 struct TileIn {
   const uint8_t* digits;  // plus 128, of the first of these blocks
   int64_t stride;
-  const DigitBlock* facts;  // those of the next row are `blocks.count` behind
+  const DigitBlock* facts;  // the next row's are `blocks.count` further on
   const DigitBlocks& blocks;
   int64_t begin, end;
   const Unpacked& unpacked;
   int per_word;
   const char* panel;
-  Ahead ahead;  // what is asked for meanwhile
+  Ahead ahead;  // prefetched meanwhile
   float* sums;  // [rows][kWidth], which are added to unless these blocks are the first
 };
 

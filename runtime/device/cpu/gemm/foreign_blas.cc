@@ -157,7 +157,7 @@ class ForeignBlas::Buffers {
            left - FreeAddressBytes() + kBufferBytes <= left / kBuffersPart && CanMapBuffer()) {
       mapped.push_back(allocate(0));
     }
-    // The library keeps what it has mapped for the next calls.
+    // The library keeps its mappings for the next calls.
     for (void* buffer : mapped) free(buffer);
     if (mapped.empty()) return NoRoom(left);
     MutexLock lock(mutex_);

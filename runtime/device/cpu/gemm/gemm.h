@@ -29,7 +29,7 @@ enum class Activation : uint8_t {
   kGeluTanhDoubled,
 };
 
-// The least L1 cache that holds a stretch of a panel beside the rows of A, in bytes.
+// The least L1 cache that holds a stretch of a panel with the rows of A, in bytes.
 inline constexpr int64_t kRoomyCacheBytes = 48 * 1024;
 
 // How a product of packed weights walks over its operands. The order of every sum is the same, and
@@ -135,7 +135,8 @@ struct GemmKernels {
   void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part) = nullptr;
   // Weights stored as int8: a fourth of the bytes, widened in registers. `pack_int8` writes
   // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for such a packed_b. The factor of a column
-  // is applied to its sums at the end. With `int8_words` the layout is that of gemm_split_int8.cc.
+  // is applied to its sums at the end. With `int8_words` the layout is the one in
+  // gemm_split_int8.cc.
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed) = nullptr;
   void (*part_int8)(const GemmArgs& args, const GemmPart& part) = nullptr;
   // Weights stored in half, widened in registers: half of the bytes. `pack_half` writes

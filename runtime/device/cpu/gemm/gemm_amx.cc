@@ -31,7 +31,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The parts of A's rows should stay in the L2 cache, beside those of a stretch of a
+// The parts of A's rows should stay in the L2 cache, with the parts of a stretch of a
 // panel.
 constexpr int64_t kMaxBytesOfA = 5 << 18;
 

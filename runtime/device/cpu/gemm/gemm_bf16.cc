@@ -113,7 +113,7 @@ HWY_NOINLINE void Bf16Tile(const float* HWY_RESTRICT a, int64_t lda, const uint3
   HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) acc[r][v] = hn::Zero(d);
   }
-  // Every third row of A has a pointer; the two behind it are an index away.
+  // Every third row of A has a pointer; the two after it are an index away.
   const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   const float* HWY_RESTRICT a9 = kRows > 9 ? Kept(a + 9 * lda) : nullptr;

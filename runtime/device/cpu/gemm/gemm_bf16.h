@@ -1,5 +1,5 @@
 // C[m,n] = activation(A[m,k] * B[k,n] * scale[n] + bias[n]) + residual[m,n] with both sides rounded
-// to bfloat16: what precision `bf16` means.
+// to bfloat16: precision `bf16`.
 //
 // A number is rounded to the nearest bfloat16, to even in a tie; numbers beyond the largest
 // become infinite, and NaN stays NaN. A product of two is exact in float32, and products are
@@ -36,8 +36,8 @@ struct Bf16Kernels {
   // read: `part` gets them.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, void* packed);
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, void* packed);
-  // `args.packed_b` is what these wrote, aligned to 64 bytes; args.blocking is not used. `scales`
-  // has a factor for each column of all panels, or is null.
+  // `args.packed_b` is the output of these, aligned to 64 bytes; args.blocking is not used.
+  // `scales` has a factor for each column of all panels, or is null.
   void (*part)(const GemmArgs& args, const float* scales, const GemmPart& part);
   // Bytes of GemmArgs::scratch for a part of up to `m` rows.
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k);

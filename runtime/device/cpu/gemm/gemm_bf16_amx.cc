@@ -24,7 +24,7 @@ namespace {
 
 static_assert(kBf16Panel == 2 * kRowsOfTile && kBf16Depth == kDepth);
 
-// The limit on rounded rows of A, which should stay in the L2 cache beside a panel.
+// The limit on rounded rows of A, which should stay in the L2 cache with a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 20;
 constexpr int64_t kRowsAtATime = 2 * kRowsOfTile;
 constexpr int64_t kBytesOfSums = kRowsAtATime * kBf16Panel * sizeof(float);
@@ -208,7 +208,7 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
     const int64_t steps = (end - begin + kRowsAtATime - 1) / kRowsAtATime;
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const std::byte* const b = packed + panel * blocks * kBytesOfBlock;
-      // The next panel follows; behind the last panel nothing is worth prefetching.
+      // The next panel follows; nothing after the last panel is worth prefetching.
       Ahead ahead = {b + blocks * kBytesOfBlock,
                      panel + 1 < part.panel_end ? (kBytesOfBlock / steps + 63) / 64 * 64 : 0};
       for (int64_t row = begin; row < end; row += kRowsAtATime) {

@@ -1,6 +1,6 @@
 // Products by weights of a few bits on the vectors' instruction for products of bytes. It
-// multiplies four times as many numbers as a multiply-add of floats, and what unpacking costs is a
-// fourth too, as it makes bytes: a lone row waits for memory alone. See gemm_block_digits.h.
+// multiplies four times as many numbers as a multiply-add of floats, and unpacking costs a fourth
+// too, as it makes bytes: a lone row waits for memory alone. See gemm_block_digits.h.
 #include "runtime/device/cpu/gemm/gemm_block_digits.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Digits of A that stay in the L2 cache beside a panel.
+// Digits of A that stay in the L2 cache with a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
 constexpr int64_t kMostRows = 384;
 int64_t MaxRows(int64_t k) {
@@ -32,8 +32,8 @@ int64_t MaxRows(int64_t k) {
   return std::clamp<int64_t>(rows / kTall, 2, kMostRows / kTall) * kTall;
 }
 
-// A part needs, beside its operands: the digits of a round of rows, the facts of their blocks
-// and their outliers, and sums that wait for the rest of k.
+// A part needs, besides its operands: the digits of a round of rows, the facts of their
+// blocks and their outliers, and sums that wait for the rest of k.
 struct Scratch {
   Scratch(std::byte* at, int64_t rows, const DigitBlocks& blocks)
       : stride(BlockDigitStride(blocks.k)) {
@@ -127,7 +127,7 @@ void PanelOfRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks
   for (int64_t b = 0; b < blocks.count; b += most) {
     const int64_t last = std::min(b + most, blocks.count);
     Unpack<kBits>(panel, blocks, b, last, unpacked);
-    // The next weights lie behind these blocks; each tile asks for its share.
+    // The next weights lie after these blocks; each tile prefetches its share.
     const char* const start = panel + BlockAt(blocks, b);
     const int64_t bytes = BlockAt(blocks, last) - BlockAt(blocks, b);
     const int64_t steps = (last - b) * blocks.words * kHalves<kBits>;

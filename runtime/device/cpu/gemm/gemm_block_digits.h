@@ -20,7 +20,7 @@ struct DigitBlocks {
   static constexpr int64_t kMost = 128;  // sums of a block stay within 32 bits, of digits 16
   static constexpr int64_t kStep = 8;
 
-  // The length of blocks for weights in this form, or 0 where these kernels do not take it.
+  // Returns the length of blocks for weights in this form, or 0 where these kernels do not take it.
   static int64_t LengthFor(const BlockForm& form) {
     for (int64_t parts = 1; form.block / parts >= kStep; ++parts) {
       const int64_t length = form.block / parts;

@@ -1,6 +1,6 @@
 // Products by weights of a few bits. A tile of rows widens the words of a panel in registers, each
 // number once for all of its rows; more tiles have a stretch of the panel widened once, in a
-// buffer. What memory has to bring for a row is an eighth of the floats, or a fourth.
+// buffer. Memory reads for a row are an eighth of those for floats, or a fourth.
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 
 #include <cstring>
@@ -38,8 +38,8 @@ class Numbers {
   HWY_ATTR Numbers() : table_(hn::Sub(hn::Iota(F32(), 0), hn::Set(F32(), kLess))) {}
 #endif
 
-  // The weights of the lowest number of each word, which is shifted out of the words; the factors
-  // of their columns lie at `factors`.
+  // Returns the weights of the lowest number of each word, which is shifted out of the words; the
+  // factors of their columns lie at `factors`.
   HWY_INLINE VF Next(VU32& words, const float* factors) const {
     const F32 d;
     VF numbers = Lowest(words);
@@ -75,7 +75,7 @@ class Numbers {
 #endif
 };
 
-// The part of panel `p` of the two or the one that a tile takes.
+// Returns the part of panel `p` of the two or the one that a tile takes.
 HWY_INLINE TileOut OutOfPanel(TileOut out, int p) {
   const int64_t columns = p * kPanel;
   out.c += columns;
@@ -101,7 +101,7 @@ HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
       HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) acc[p][r][v] = hn::Zero(d);
     }
   }
-  // Every third row of A has a pointer; the two behind it are an index away.
+  // Every third row of A has a pointer; the two after it are an index away.
   const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   for (int64_t left = k; left > 0; left -= block) {

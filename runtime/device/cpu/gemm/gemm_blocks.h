@@ -26,7 +26,7 @@ namespace reprise::cpu {
 // How weights are stored.
 struct BlockForm {
   int bits = 4;         // 4 or 8
-  int64_t block = 32;   // numbers along k; a multiple of those of a word
+  int64_t block = 32;   // numbers along k; a multiple of the numbers in a word
   bool points = false;  // false: 2^(bits - 1) is the zero point of all numbers
   // Instead of points: each number, less 128 where it has 8 bits, times its scale plus this.
   bool offsets = false;
@@ -60,7 +60,7 @@ struct BlockGemmKernels {
   int64_t panel_columns;
   // Writes PackedBytes(k, n, form) bytes.
   void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
-  // `args.packed_b` is what `pack` wrote, aligned to 64 bytes; args.blocking is not used.
+  // `args.packed_b` is the output of `pack`, aligned to 64 bytes; args.blocking is not used.
   void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
   // Widens panel `panel` to the floats that GemmKernels::pack would write.
   void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, float* floats);

@@ -31,7 +31,7 @@ constexpr int kTileRows = TileRows(kVectors);
 constexpr int kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
-// Where a tile of C goes, and what becomes of its sums on the way.
+// Where a tile of C goes, and how its sums are changed on the way.
 struct TileOut {
   // The same some rows further down.
   HWY_INLINE TileOut Below(int64_t rows) const {
@@ -55,8 +55,8 @@ struct TileOut {
   bool last;        // Apply the epilogue and write C.
 };
 
-// The tile of `args` whose first row is `row`, and its columns the `width` from `column` on, or
-// fewer at the end of a row. `scales`: of all columns, or null.
+// Returns the tile of `args` whose first row is `row`, and its columns the `width` from
+// `column` on, or fewer at the end of a row. `scales`: of all columns, or null.
 HWY_INLINE TileOut TileOutOf(const GemmArgs& args, const float* scales, int64_t row, int64_t column,
                              int64_t width) {
   TileOut out = {};

@@ -8,7 +8,7 @@
 
 namespace reprise::cpu {
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily GemmFamily();
 
 // plan_det.cc
@@ -52,9 +52,10 @@ absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& at
                                    const Tensor& weights, WeightMemory& memory);
 
 // plan_half.cc
-// The parameter of float16 or bfloat16 that `floats` is the Cast of, or the same of what it is
-// joined, transposed, cut or reshaped from; null where it is none. With `narrowed` also where the
-// model stores floats that a half holds (runtime/ops/weights/narrowed_weights.h).
+// Returns the parameter of float16 or bfloat16 that `floats` is the Cast of, or the same for the
+// expression that it is joined, transposed, cut or reshaped from; null where it is none. With
+// `narrowed` also where the model stores floats that a half holds
+// (runtime/ops/weights/narrowed_weights.h).
 ParameterExprPtr HalfOf(const ParameterExprPtr& floats, bool narrowed = false);
 // A Cast of a half to float32.
 absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half);

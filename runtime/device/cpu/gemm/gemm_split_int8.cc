@@ -11,7 +11,7 @@
 // other rows nor a division of the work change a bit.
 //
 // Packed weights are the factors of all columns, the offsets of all columns (see Offsets), then the
-// panels: words of four neighbours of a column, [k / 4][kWordPanel], zeros behind the last row.
+// panels: words of four neighbours of a column, [k / 4][kWordPanel], zeros after the last row.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -46,7 +46,7 @@ constexpr int kDigits = 3;  // the highest first
 constexpr int kDigitTileRows = HWY_TARGET == HWY_AVX3 ? 3 : 2;
 constexpr int kWordVectors = HWY_TARGET == HWY_AVX3 ? 3 : 2;
 constexpr int64_t kWordPanel = kWordVectors * kLanes;
-// Digits of A that stay in the L2 cache beside a panel.
+// Digits of A that stay in the L2 cache with a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
 constexpr int64_t kMostRows = 384;
 // The bytes that a lone tile prefetches ahead, into the L1 cache.
@@ -76,13 +76,13 @@ constexpr int kMostOutliers = 64;
 
 // A row of A as digits.
 struct DigitRow {
-  float scale;   // what its numbers, less 2^23, are multiplied by
+  float scale;   // the factor of its numbers, less 2^23
   int outliers;  // elements that are no digits; kAll: none is
   Outlier outlier[kMostOutliers];
 };
 constexpr int kAll = -1;
 
-// The bytes of the digits of a round of rows, and of the other facts about them.
+// Returns the bytes of the digits of a round of rows, and of the other facts about them.
 int64_t ScratchBytes(int64_t m, int64_t k, bool int8) {
   if (!int8) return 0;
   const int64_t rows = std::min(MaxRows(k), WholeTiles(m));
@@ -95,8 +95,8 @@ struct Magnitudes {
   float largest, mean;
 };
 
-// The magnitudes of the elements of a row that are not above `limit`; others count as 0. If a row
-// has an infinity or a NaN, its largest magnitude is one.
+// Returns the magnitudes of the elements of a row that are not above `limit`; others count as 0.
+// If a row has an infinity or a NaN, its largest magnitude is one.
 Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   const F32 d;
   const D32 d32;
@@ -113,8 +113,8 @@ Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   return {largest, (hn::GetLane(hn::SumOfLanes(d, sums)) - largest) / static_cast<float>(k)};
 }
 
-// The magnitude above which an element takes too many digits of the others: the sums of a row
-// without such elements have a few times the error of float32 sums.
+// Returns the magnitude above which an element takes too many digits of the others: the sums
+// of a row without such elements have a few times the error of float32 sums.
 HWY_INLINE float MostOf(const Magnitudes& magnitudes, int64_t k) {
   const float means = std::clamp(static_cast<float>(k) / 4, 4.0f, 32.0f);
   // Smaller elements are lost in the sum of all.
@@ -122,8 +122,8 @@ HWY_INLINE float MostOf(const Magnitudes& magnitudes, int64_t k) {
   return std::max(means * magnitudes.mean, kLost * magnitudes.largest);
 }
 
-// The magnitude above which elements of a row are outliers, or NaN where there is no such limit.
-// `magnitudes` are those of all elements, and become those of the others.
+// Returns the magnitude above which elements of a row are outliers, or NaN where there is no
+// such limit. `magnitudes` describe all elements, and then the others.
 HWY_NOINLINE float LimitOf(const float* a, int64_t k, Magnitudes& magnitudes) {
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round) {
@@ -281,7 +281,7 @@ void PackDigits(const Int8Source& b, int64_t k, int64_t n, float scale, void* pa
   }
 }
 
-// Adds what one element of A adds to the sums of a row.
+// Adds the products of one element of A to the sums of a row.
 HWY_INLINE void AddElement(const uint32_t* words, int64_t at, float value,
                            VF (&sums)[kWordVectors]) {
   const F32 d;
@@ -321,7 +321,7 @@ HWY_NOINLINE void DigitTile(const uint8_t* HWY_RESTRICT digits, int64_t stride,
   HWY_UNROLL(9) for (int r = 0; r < kSums; ++r) {
     HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) acc[r][v] = hn::Zero(du);
   }
-  // Every third digit has a pointer; the two behind it are an index away.
+  // Every third digit has a pointer; the two after it are an index away.
   const uint8_t* HWY_RESTRICT digits3 = kSums > 3 ? Kept(digits + 3 * stride) : nullptr;
   const uint8_t* HWY_RESTRICT digits6 = kSums > 6 ? Kept(digits + 6 * stride) : nullptr;
   const uint32_t* HWY_RESTRICT words = panel;

@@ -56,12 +56,12 @@ constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
 // The longest stretch of all, which stays in the L2 cache.
 constexpr int64_t kLongestStretchBytes = 144 * 1024;
 
-// The longest stretch of a panel for `rows` rows of A, which are more than one tile. Keeping sums
-// for the next stretch costs more than reading this one from the L2 cache for every tile: 1 to 5 %
-// of a product on a Zen 5, with 14 to 512 rows, and the same where bytes are multiplied. Only two
-// low tiles outrun that cache: 12 rows are multiplied at 220 GF/s from there, at 254 where a
-// stretch stays in the L1 cache. Where the L1 cache cannot hold a stretch beside the rows of A,
-// keeping sums gains nothing: the stretches there are still those from before the L2 cache was
+// Returns the longest stretch of a panel for `rows` rows of A, which are more than one tile.
+// Keeping sums for the next stretch costs more than reading this one from the L2 cache for every
+// tile: 1 to 5 % of a product on a Zen 5, with 14 to 512 rows, and the same where bytes are
+// multiplied. Only two low tiles outrun that cache: 12 rows are multiplied at 220 GF/s from there,
+// at 254 where a stretch stays in the L1 cache. Where the L1 cache cannot hold a stretch with the
+// rows of A, keeping sums gains nothing: the stretches there date from before the L2 cache was
 // used, and shorter ones have not been measured.
 HWY_INLINE int64_t StretchRows(int64_t rows) {
   constexpr int64_t kLowTilesBytes = 24 * 1024;
@@ -82,8 +82,8 @@ constexpr int64_t EvenStretch(int64_t k, int64_t longest) {
 }
 
 constexpr int64_t kLine = 64;  // bytes that a cache fetches at a time
-// Where in row `row` of rows of `row_bytes` that lie side by side the first line begins, counted
-// from where row 0 begins.
+// Returns where in row `row` of rows of `row_bytes` that lie side by side the first line begins,
+// counted from where row 0 begins.
 constexpr int64_t FirstLine(int row, int64_t row_bytes) {
   return (row * row_bytes + kLine - 1) / kLine * kLine - row * row_bytes;
 }

@@ -188,7 +188,7 @@ struct Tiles {
 template <Panel kKind, int kVecs>
 constexpr Tiles kTilesOf = {kTileFunctions<kKind, kVecs>.data(), TileRows(kVecs)};
 
-// The tile functions for `rows` rows and a panel with `columns` live columns.
+// Returns the tile functions for `rows` rows and a panel with `columns` live columns.
 Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t columns) {
   using Near = GemmBlocking::Near;
   const int64_t tiles = TilesOf(rows);
@@ -209,7 +209,7 @@ Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t col
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
 }
 
-// How long a stretch of k is for `rows` rows of A in tiles of up to `tile_rows`.
+// Returns how long a stretch of k is for `rows` rows of A in tiles of up to `tile_rows`.
 HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_rows = kTileRows) {
   const int64_t asked = args.blocking.depth;
   const int64_t longest = asked > 0 ? asked : rows <= tile_rows ? args.k : StretchRows(rows);
@@ -217,9 +217,9 @@ HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_row
 }
 
 // Computes rows [begin, end), at least one (at most kMaxSplitRows where k is split), of one panel
-// by `tiles`, `depth_block` rows of the panel at a time. `scales` are those of all columns of C, or
-// null; `rows_of_b(depth, depth_end)` gives these rows, `ldb` elements apart, and `ahead_of(depth,
-// depth_end)` what to prefetch meanwhile.
+// by `tiles`, `depth_block` rows of the panel at a time. `scales` has one for each column of C, or
+// is null; `rows_of_b(depth, depth_end)` gives these rows, `ldb` elements apart, and
+// `ahead_of(depth, depth_end)` the lines to prefetch meanwhile.
 template <class RowsOfB, class AheadOf>
 HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t panel,
                              int64_t begin, int64_t end, const Tiles& tiles, int64_t ldb,

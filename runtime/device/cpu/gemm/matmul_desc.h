@@ -88,7 +88,7 @@ std::optional<Addends> AddendsOf(const Product& product);
 inline const float* FloatsAt(const LaunchArgs& launch, int operand) {
   return operand == kNoOperand ? nullptr : static_cast<const float*>(launch.operands[operand]);
 }
-// The arguments of a launch of `product` for the kernels for packed weights.
+// Returns the arguments of a launch of `product` for the kernels for packed weights.
 GemmArgs GemmArgsOf(const Product& product, const Addends& addends, const LaunchArgs& launch);
 
 // Adds the work of the activation of the product's results.

@@ -34,8 +34,8 @@ const T* At(const LaunchArgs& args, int operand) {
   return static_cast<const T*>(args.operands[operand]);
 }
 
-// Writes to c what the product is added to, and returns whether there is anything. The residual can
-// be there already, when the launch is in place.
+// Writes to c the values that the product is added to, and returns whether there are any. The
+// residual can be there already, when the launch is in place.
 template <typename T>
 bool Preload(const Product& p, const LaunchArgs& args, const T* residual, T* c,
              const Block& block) {

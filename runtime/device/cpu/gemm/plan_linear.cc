@@ -201,8 +201,8 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   const int64_t tiles = (product.m + gemm.tile_rows - 1) / gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
-    // Where a lone tile prefetches lines into the L1 cache, it ignores what GemmBlocking::fetch
-    // asks for.
+    // Where a lone tile prefetches lines into the L1 cache, it ignores
+    // GemmBlocking::fetch.
     const bool first_level = tiles == 1 && FirstLevelCacheBytes() >= kRoomyCacheBytes;
     if (first_level || (tiles <= kShort && tiles > kFew)) {
       walks.push_back({"near", {.near = Near::kYes}});
@@ -238,8 +238,8 @@ const GemmKernels* LinearDigitsFor(const CpuTarget& target, const Product& produ
   return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
 
-// The product by the kernels of this folder, the usual walk first; nothing where they do not take
-// it.
+// Returns the product by the kernels of this folder, the usual walk first; nothing where they do
+// not take it.
 std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
                                      const Product& product) {
   if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
@@ -311,7 +311,7 @@ bool ReadsNarrow(const Candidate& candidate) {
   return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
-// The facts that decide which of `candidates` is the fastest, besides the recipe's machine.
+// Returns the facts that decide which of `candidates` is the fastest, besides the recipe's machine.
 std::string QuestionOf(const CpuTarget& target, const Product& product,
                        const std::vector<Candidate>& candidates) {
   const absl::string_view usual = candidates.front().option.kernel;
@@ -345,8 +345,8 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not keep
-  // what the precision promises.
+  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not have
+  // the precision that was requested.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates;
   if (target.isa.Has(CpuFeature::kAvx2) &&
@@ -362,8 +362,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 
 }  // namespace
 
-// The unit takes 16 rows at a time, however few there are, and converts the weights anew in each
-// launch.
+// The unit takes 16 rows at a time, however few there are, and converts the weights again in
+// each launch.
 bool SuitsTiles(const Product& product, bool int8) {
   constexpr int64_t kFewestRowsOfInt8 = 8;
   // Products of floats gain with two row tiles where these are nearly full, or with three; beyond

@@ -42,7 +42,7 @@ HWY_INLINE VI Raised(const uint8_t* bytes, uint8_t flip) {
   return hn::PromoteTo(I32(), hn::Xor(hn::LoadU(d8, bytes), hn::Set(d8, flip)));
 }
 
-// The sums of kLanes channels from `channel` on.
+// Returns the sums of kLanes channels from `channel` on.
 HWY_INLINE VI Sums(const ByteDepthwise& conv, const uint8_t* const* seen, int64_t channel) {
   const I32 d;
   const uint8_t flip = conv.x_signed ? 0x80 : 0;

@@ -93,8 +93,8 @@ uint8_t* SeeWindow(const ByteWindows& p, const uint8_t* x, int64_t group, int64_
   return to;
 }
 
-// Copies `count` windows that see no padding beside the plane, the first of which sees what
-// `pieces` point to: a Word of each; the next Word overwrites what lies after its taps.
+// Copies `count` windows that reach no padding at the sides of the plane, the first of
+// which is at `pieces`: a Word of each; the next Word overwrites the bytes after its taps.
 template <class Word>
 void SeePieces(const ByteWindows& p, const uint8_t* const* pieces, int64_t number, int64_t count,
                uint8_t zero, uint8_t* seen) {

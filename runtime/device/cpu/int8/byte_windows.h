@@ -14,9 +14,9 @@ struct ByteWindows {
   int64_t in_plane() const { return rows.in * columns.in; }
   int64_t out_plane() const { return rows.out * columns.out; }
   int64_t depth() const { return channels * rows.kernel * columns.kernel; }
-  // The depth of rows in whole words: zero points follow the elements of the window.
+  // Returns the depth of rows in whole words: zero points follow the elements of the window.
   int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
-  // The distance between rows: the copy of a row's last elements may reach over its end.
+  // Returns the distance between rows: the copy of a row's last elements may reach over its end.
   int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostWordTaps)); }
 
   // Where channels are planes of their own, a window sees a short piece of a few rows of planes,
@@ -34,13 +34,13 @@ struct ByteWindows {
   bool x_last = false;   // NHWC: channels lie last
 };
 
-// Copies what `count` windows from `first` on, counted through all planes of `x`, see of group
-// `group`: ordered by channels where these are planes of their own, else by taps. `zero` fills the
-// padding. `seen` is [count][row_bytes()].
+// Copies the bytes of group `group` under `count` windows from `first` on, counted through all
+// planes of `x`: ordered by channels where these are planes of their own, else by taps. `zero`
+// fills the padding. `seen` is [count][row_bytes()].
 using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
                                 int64_t first, int64_t count, uint8_t zero, uint8_t* seen);
 
-// The function of the highest tier that is not above `isa`.
+// Returns the function of the highest tier that is not above `isa`.
 SeeByteWindows SeeByteWindowsFor(Isa isa);
 
 }  // namespace reprise::cpu

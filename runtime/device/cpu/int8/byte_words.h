@@ -1,6 +1,6 @@
 // Depthwise convolutions of NHWC bytes by signed bytes, into bytes: four taps of a window's column
-// at a time. Their bytes are brought together into words, once for all windows that see the column,
-// and multiplied like the words of products.
+// at a time. Their bytes are gathered into words, once for all windows that see the column, and
+// multiplied like the words of products.
 //
 // Channels go by blocks, the widest first; the last block may reach back over channels of the one
 // before. Everything that has an entry per channel lies by blocks (weights, sums, scales, bias),
@@ -35,7 +35,7 @@ void ForChannelsOfBlock(int64_t width, const Channel& channel) {
     channel(i, four % sixteens * 16 + four / sixteens * 4 + i % 4);
   }
 }
-// The channels of all blocks together.
+// Returns the channels of all blocks together.
 constexpr int64_t BlockChannels(int64_t channels) {
   return (channels + kFewestBlockChannels - 1) / kFewestBlockChannels * kFewestBlockChannels;
 }
@@ -43,7 +43,7 @@ constexpr int64_t BlockChannels(int64_t channels) {
 struct ByteWords {
   int64_t words() const { return (row_taps + 3) / 4; }  // words of one column
   int64_t extent() const { return (column_taps - 1) * dilation + 1; }
-  // Bytes of what the windows see at a time, in blocks of `widest` channels.
+  // Bytes of the windows' elements at a time, in blocks of `widest` channels.
   int64_t ScratchBytes(int64_t widest) const { return MostColumns() * words() * 4 * widest; }
   // Columns at a time: for a few windows at least.
   int64_t MostColumns() const {
@@ -60,7 +60,7 @@ struct ByteWords {
   int64_t columns = 0, windows = 0;           // columns of a plane's row, windows of a result's row
   bool x_signed = false;
   const int8_t* weights = nullptr;
-  const int32_t* start = nullptr;  // what sums begin with, by blocks
+  const int32_t* start = nullptr;  // the initial sums, by blocks
   const float* scale = nullptr;    // factors of the sums, by blocks
   const float* bias = nullptr;     // one per channel, by blocks
   const StepBounds* bounds = nullptr;
@@ -68,8 +68,8 @@ struct ByteWords {
 
 struct ByteWordKernels {
   int64_t widest;  // 0: this tier has none
-  // A row of windows. rows: what its taps see, [4 * words()] rows of the plane; null: padding,
-  // which is `padding`, [channels]. `scratch` is aligned to 64 bytes.
+  // A row of windows. rows: the elements of its taps, [4 * words()] rows of the plane; null:
+  // padding, which is `padding`, [channels]. `scratch` is aligned to 64 bytes.
   void (*run)(const ByteWords& conv, const uint8_t* const* rows, const uint8_t* padding,
               uint8_t* scratch, uint8_t* y);
 };

@@ -49,10 +49,10 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
   VU acc[kRows][kVecs];
   BeginSums(tile, acc);
 
-  // Every third row of A has a pointer; the two behind it are an index away.
+  // Every third row of A has a pointer; the two after it are an index away.
   const uint8_t* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
   const uint8_t* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
-  // Row `u` of those of B that are next, times words of A.
+  // Row `u` of the next rows of B, times words of A.
   const auto step = [&](int u, const auto& word_of_row) HWY_ATTR {
     const uint8_t* HWY_RESTRICT row = b + u * kRowBytesOfB;
     if constexpr (kFew) {
@@ -110,7 +110,7 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
     advance(1);
   }
   if (i < k) {
-    // Nothing is read behind the last row of A.
+    // Nothing past the last row of A is read.
     step(0, [&](int r) HWY_ATTR {
       uint32_t word = 0;
       std::memcpy(&word, row_of_a(r), static_cast<size_t>(k - i));
@@ -143,7 +143,7 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>.data();
 }
 
-// The bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
+// Returns the bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
 std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
   if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
   return StepBounds(*args.finish);
@@ -153,7 +153,7 @@ const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
 }
 
 // Computes rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`;
-// `next` is the panel behind it.
+// `next` is the panel after it.
 template <Form form>
 void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int64_t panel,
                const PanelTerms& columns, const RowTerms& rows, const StepBounds* bounds,

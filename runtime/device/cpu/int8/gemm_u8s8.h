@@ -7,8 +7,8 @@
 //
 // Not to be taken for GemmKernels::part_int8, which widens int8 weights and multiplies floats.
 //
-// One side is of unsigned bytes and the other of signed ones, because that is what CPUs multiply:
-// B is packed as signed bytes where A is unsigned, and as unsigned ones where A is signed; its zero
+// One side is of unsigned bytes and the other of signed ones, because CPUs multiply these: B is
+// packed as signed bytes where A is unsigned, and as unsigned ones where A is signed; its zero
 // points move with it. B lies in panels of `panel_columns` columns, in rows of words: four
 // neighbours of a column lie in one word of 32 bits. The last panel is as wide as its columns need.
 // In front of the panels lie the sums of all columns. Rows of A and C are read and written in
@@ -106,7 +106,7 @@ struct U8S8Kernels {
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 
-// The kernels of the highest tier that is not above `isa`. They use vector products of bytes
+// Returns the kernels of the highest tier up to `isa`. They use vector products of bytes
 // (AVX512_VNNI, AVX-VNNI) where `isa` has them, else they widen to int16. All kernels of the tiers
 // from AVX-512 on read the same packed bytes, whose rows of 16 words also suit a tile unit.
 const U8S8Kernels& U8S8KernelsFor(Isa isa);

@@ -161,7 +161,7 @@ HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   FinishByteTile(floats, kRows, tile.out, *tile.finish, tile.bytes);
 }
 
-// Elements [column, column + live) of `points` as they are packed, 0 behind them.
+// Elements [column, column + live) of `points` as they are packed, 0 past them.
 HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live, int shift) {
   const U32 d;
   const VU shifts = hn::Set(d, static_cast<uint32_t>(shift));
@@ -220,7 +220,7 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
   terms.largest = hn::GetLane(hn::SumOfLanes(df, largest));
 }
 
-// Whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
+// Returns whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
 bool AnyZeroPoint(const U8S8Args& args, int64_t begin, int64_t end) {
   const int shift = ShiftOfB(args.a_signed, args.b_signed);
   if (args.b_zero.data == nullptr || args.b_zero.step == 0) return args.b_zero.At(0) + shift != 0;

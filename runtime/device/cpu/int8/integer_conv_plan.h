@@ -14,7 +14,7 @@ namespace reprise::cpu {
 struct PlaneAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
 
-  // Where tap `tap` of window `window` lies; outside of [0, in): in the padding.
+  // Returns where tap `tap` of window `window` lies; outside of [0, in): in the padding.
   int64_t At(int64_t window, int64_t tap) const { return window * stride - pad + tap * dilation; }
   bool plain() const { return kernel == 1 && stride == 1 && pad == 0 && in == out; }
 };

@@ -35,7 +35,7 @@ struct ByteDepthwiseParams : IntegerConvOperands {
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
-  // The row of the plane that tap `tap` of the windows in row `row` of the result sees.
+  // Returns the row of the plane that tap `tap` of the windows in row `row` of the result sees.
   int64_t RowOf(int64_t row, int64_t tap) const {
     if (windows.kernel.size() == 1) return 0;
     return row * windows.strides[0] - windows.pad_begin[0] + tap * windows.dilations[0];
@@ -134,8 +134,8 @@ void RunTaps(Work work) {
   }
 }
 
-// Whether weights are packed as signed bytes without zero points, and the results of the epilogue
-// are known not to be large.
+// Returns whether weights are packed as signed bytes without zero points, and the results of the
+// epilogue are known not to be large.
 bool FitsWords(const Work& work, const StepBounds& bounds) {
   const ByteDepthwiseParams& p = work.p;
   if (p.packed.widest == 0 || p.residual != kNoOperand || bounds.limit == 0) return false;

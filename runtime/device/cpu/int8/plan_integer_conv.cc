@@ -52,8 +52,8 @@ struct IntegerConvParams : IntegerConvOperands {
   }
 };
 
-// Copies what windows [first, first + count) see of the planes at `x`: for each channel and tap a
-// row of `ld` bytes, with `zero` where a tap lies in the padding.
+// Copies the bytes of the planes at `x` under windows [first, first + count): for each channel
+// and tap a row of `ld` bytes, with `zero` where a tap lies in the padding.
 void SeeBlock(const IntegerConvParams& p, const uint8_t* x, int64_t first, int64_t count,
               uint8_t zero, int64_t ld, uint8_t* seen) {
   const PlaneAxis &rows = p.rows, &columns = p.columns;

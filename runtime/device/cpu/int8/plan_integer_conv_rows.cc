@@ -41,9 +41,9 @@ struct ConvRowsParams : IntegerConvOperands {
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
-  // The rows are those of the operand.
+  // Returns whether the rows are the operand's own.
   bool in_place() const { return see.x_last && see.rows.plain() && see.columns.plain(); }
-  // The depth of the products.
+  // Returns the depth of the products.
   int64_t depth() const { return in_place() ? see.depth() : see.whole_depth(); }
 };
 

@@ -1,6 +1,6 @@
 // QuantizeLinear, DequantizeLinear, both in a row and DynamicQuantizeLinear by the vector kernels.
-// Blocks of scales, and dtypes beside float32, integers of 8 and 16 bits and int32 without a zero
-// point, are left to the reference kernels.
+// Blocks of scales, and dtypes other than float32, integers of 8 and 16 bits and int32 without a
+// zero point, are left to the reference kernels.
 #include "runtime/device/cpu/int8/int8_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/simd/quantize.h"

@@ -19,7 +19,7 @@ namespace {
 
 enum class Follows { kNothing, kClip, kOther };
 
-// Selects the activation anew for each vector: computing it takes longer than selecting it.
+// Selects the activation again for each vector: computing it takes longer than selecting it.
 HWY_MAYBE_UNUSED HWY_NOINLINE VF ActivateOther(F32 d, VF x, const ConvActivation& activation) {
   VF y = x;
   WithConvActivation(activation.kind, [&](auto kind) HWY_ATTR {

@@ -24,8 +24,8 @@ constexpr bool kHasQuickSteps = HWY_TARGET != HWY_SCALAR;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The nearest whole numbers, halves to even; then two at a time within the bounds of a narrower
-// type, 16 bytes of the one beside 16 of the other.
+// Returns the nearest whole numbers, halves to even; then two at a time within the bounds of a
+// narrower type, 16 bytes of each in turn.
 HWY_INLINE __m128i NearestWhole(__m128 x) { return _mm_cvtps_epi32(x); }
 HWY_INLINE __m256i NearestWhole(__m256 x) { return _mm256_cvtps_epi32(x); }
 HWY_INLINE __m128i PackWords(__m128i a, __m128i b) { return _mm_packs_epi32(a, b); }
@@ -61,16 +61,17 @@ class QuickSteps {
         high_(hn::Set(D8(), bounds.high)),
         flip_(hn::Set(D8(), bounds.flip)) {}
 
-  // The steps of floats below the limit, before the zero point and the bounds of a byte. A quotient
-  // by the inverse is corrected by its remainder, after P. Markstein (IBM Journal of R&D 34, 1990),
-  // from a start beyond his proof: tests, not a proof, show that bytes are those of a division.
+  // Returns the steps of floats below the limit, before the zero point and the bounds of a byte. A
+  // quotient by the inverse is corrected by its remainder, after P. Markstein (IBM Journal of R&D
+  // 34, 1990), from a start beyond his proof: tests, not a proof, show that bytes equal the ones of
+  // a division.
   HWY_INLINE VInt Steps(VFloat x) const {
     const VFloat quotient = hn::Mul(x, inverse_);
     const VFloat rest = hn::NegMulAdd(quotient, scale_, x);
     return VInt{NearestWhole(hn::MulAdd(rest, inverse_, quotient).raw)};
   }
 
-  // The bytes of four vectors of steps: the first blocks of each, then the second ones.
+  // Returns the bytes of four vectors of steps: the first blocks of each, then the second ones.
   HWY_INLINE V8 Bytes(VInt a, VInt b, VInt c, VInt d) const {
     const auto first = AddHalves(PackWords(a.raw, b.raw), raise_.raw);
     const auto second = AddHalves(PackWords(c.raw, d.raw), raise_.raw);

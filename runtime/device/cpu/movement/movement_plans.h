@@ -8,7 +8,7 @@
 
 namespace reprise::cpu {
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily MovementFamily();
 
 // plan_movement.cc

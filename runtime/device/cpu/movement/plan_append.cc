@@ -1,4 +1,4 @@
-// Rows after those of a cache, each sequence at its own place
+// Rows after the rows of a cache, each sequence at its own position
 // (runtime/ops/movement/append_rows.h).
 #include <algorithm>
 #include <cstring>

@@ -14,7 +14,7 @@ struct CopyParams {
   Walk<1> walk;
   int64_t offset = 0;  // elements of the input
   int out = 0;
-  // Where the innermost stride is not 1 but that of dim `turned_dim` is, the two are copied
+  // Where dim `turned_dim` and not the innermost one has stride 1, the two are copied
   // together, so that both sides use whole cache lines.
   size_t turned_dim = 0;
   Transpose transpose = nullptr;
@@ -64,7 +64,7 @@ class Matrices {
   }
 
   int64_t count() const { return count_; }
-  // The distance in the result between neighbours along the turned dim.
+  // Returns the distance in the result between neighbours along the turned dim.
   int64_t out_row() const { return out_strides_[turned_dim_]; }
   Place At(int64_t matrix) const {
     Place place;
@@ -209,7 +209,7 @@ void RunTogether(const LaunchArgs& launch) {
 
 enum class Way : uint8_t { kRuns, kTiles, kApart, kTogether };
 
-// How `params.walk` is copied; fills `params.turned_dim` where there is one.
+// Returns how `params.walk` is copied; fills `params.turned_dim` where there is one.
 Way WayOf(CopyParams& params) {
   const Walk<1>& walk = params.walk;
   const int64_t in_stride = walk.inner_stride(0);

@@ -1,4 +1,4 @@
-// Copies of an operand with any strides: what every op comes down to that only moves elements.
+// Copies of an operand with any strides: the common form of all ops that only move elements.
 #pragma once
 
 #include <vector>

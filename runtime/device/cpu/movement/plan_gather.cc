@@ -109,8 +109,8 @@ std::vector<Run> RunsOf(const Tensor& indices, int64_t size, int64_t block_bytes
   return runs;
 }
 
-// Indices that are known and mostly neighbours, such as those of a triangle, in each of several
-// rows.
+// Indices that are known and mostly neighbours, such as the indices of a triangle, in each of
+// several rows.
 std::optional<Candidate> GatherOfRuns(const CpuTarget& target, const NodeView& node,
                                       const GatherParams& gather) {
   constexpr int64_t kFewestBlocks = 3;  // blocks of a run, on average

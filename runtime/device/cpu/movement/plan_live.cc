@@ -1,7 +1,7 @@
 // Where the rows of a padded batch end (runtime/ops/windows/live.h).
 //
-// A fill takes over the buffer of its operand wherever nobody else reads that, and then writes
-// nothing but what lies past the ends: a row that is not padded costs no time.
+// A fill takes over the buffer of its operand wherever that has no other reader, and then
+// writes only past the ends: a row that is not padded costs no time.
 #include <algorithm>
 #include <cstring>
 
@@ -105,7 +105,7 @@ void RunShare(const LaunchArgs& launch) {
 
 struct CompactParams {
   int64_t rows = 0, lines_of_row = 0;
-  int64_t line = 0, bytes = 0;  // those of a line, and of each of its places
+  int64_t line = 0, bytes = 0;  // bytes of a line, and of each of its positions
   int64_t batch_rows = 0;
   int out = 0;
   ops::MergedDims dims;

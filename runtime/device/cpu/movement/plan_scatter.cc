@@ -156,7 +156,7 @@ void RunGatherNd(const LaunchArgs& launch) {
   }
 }
 
-// The walk over input 1's elements; none where there is no axis, element or index.
+// Returns the walk over input 1's elements; none where there is no axis, element or index.
 std::optional<ElementsParams> ElementsOf(const NodeView& node) {
   const absl::StatusOr<int64_t> axis =
       NormalizeAxis(ScatterElementsOp::From(node.attributes()).axis, node.rank(0));

@@ -11,7 +11,7 @@
 
 namespace reprise::cpu {
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily PackedFamily();
 
 // Returns the number of elements of a row of `shape`: of a token or a segment.

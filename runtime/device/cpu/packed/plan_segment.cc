@@ -26,7 +26,7 @@ struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
   const AttentionKernels* tile_kernels = nullptr;  // used for segments that suit them; or null
   bool rounding = false;                           // tile_kernels take all segments that they can
-  AttentionArgs args;  // strides and sizes; the pointers are those of token 0, head 0
+  AttentionArgs args;  // strides and sizes; the pointers point to token 0, head 0
   int64_t tokens = 0, segments = 0, heads = 0;
   int64_t longest = 0;                 // tokens of a segment that the scratch holds
   int k = 0, v = 0;                    // operands; q is operand 0
@@ -95,7 +95,7 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p, int64_t
   }
 }
 
-// Nothing attends there, and what computes rows of segments reads them all.
+// Clears empty segments: nothing attends there, and ops over rows of segments read them all.
 void ClearEmptySegments(const LaunchArgs& launch, const SegmentAttentionParams& p) {
   const auto* segments = static_cast<const int32_t*>(launch.operands[kSegments]);
   auto* out = static_cast<float*>(launch.operands[p.out]);

@@ -34,7 +34,7 @@ static_assert(kRows <= kMostPagedRows);
 
 constexpr F32 kF32 = {};
 
-// A vector of keys or values as floats.
+// Returns a vector of keys or values as floats.
 HWY_INLINE VF LoadCells(const float* at) { return hn::LoadU(kF32, at); }
 HWY_INLINE VF LoadCells(const uint16_t* at) {  // bfloat16
   const hn::Rebind<uint16_t, F32> halves;
@@ -75,7 +75,7 @@ Range RangeOf(const PagedArgs& args, const PagedRow* rows, int64_t count) {
   return range;
 }
 
-// The scores of vector `v` of the page at `position`, as the softmax sees them.
+// Returns the scores of vector `v` of the page at `position`, as the softmax sees them.
 HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t position, VF score) {
   score = hn::Mul(score, hn::Set(kF32, args.scale));
   if (args.softcap != 0) {
@@ -100,7 +100,7 @@ HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t posit
   return hn::IfThenElse(seen, score, hn::Set(kF32, -std::numeric_limits<float>::infinity()));
 }
 
-// The rows of page `page` as floats, `size` each: those of a client, or a copy of them.
+// Returns the rows of page `page` as floats, `size` each: a client's own, or a copy.
 const float* RowsOf(const PagedArgs& args, const std::byte* rows, int64_t size, int64_t page) {
   const int64_t base = page * kPage, count = std::min(kPage, args.positions - base);
   if (args.widen == nullptr) return reinterpret_cast<const float*>(rows) + base * size;
@@ -110,7 +110,7 @@ const float* RowsOf(const PagedArgs& args, const std::byte* rows, int64_t size, 
   return wide;
 }
 
-// Writes the keys of page `page` to `to`, as a page holds them; those that there are not are zeros.
+// Writes the keys of page `page` to `to`, as a page holds them; missing ones are zeros.
 void CopyKeys(const PagedArgs& args, int64_t page, float* to) {
   const int64_t count = std::min(kPage, args.positions - page * kPage);
   if (count < kPage) std::fill_n(to, args.head_dim * kPage, 0.0f);
@@ -128,8 +128,8 @@ HWY_INLINE const Cell* ValuesOf(const PagedArgs& args, int64_t page) {
 }
 
 // Pages lie anywhere, a few kilobytes of each are read, and no hardware knows which come next. So
-// those of a few pages ahead are asked for, into the L2 cache: keys of all pages, then values of
-// all pages, then keys of the call that follows. A Zen 4 reads 30 of 32 GB/s so, 10 otherwise.
+// a few pages ahead are prefetched into the L2 cache: keys of all pages, then values of all
+// pages, then keys of the call that follows. A Zen 4 reads 30 of 32 GB/s so, 10 otherwise.
 constexpr int64_t kPagesAhead = 6;
 
 // The keys, or the values, of `page`, or where that is after the last one, those that come next.

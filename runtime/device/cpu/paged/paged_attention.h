@@ -3,8 +3,8 @@
 //
 // The score of a key, its weight and its share of the result are computed with one order of sums:
 // products along a head's elements one after another, weights by the key's place in its page,
-// values key by key from position 0. So the result of a row hangs on that row's own query and keys
-// alone: not on the rows that are computed beside it, on the number of new tokens or on threads.
+// values key by key from position 0. So the result of a row depends on that row's own query and
+// keys alone: not on the rows that are computed with it, on the number of new tokens or on threads.
 //
 // Threads: pure; a call writes the outputs of its rows and its own scratch.
 #pragma once
@@ -25,14 +25,15 @@ struct PagedRow {
   float* out = nullptr;
   int64_t position = 0;
   float slope = 0;  // times (key - query) is added to the score
-  // A score beside those of keys, whose weight has no value; the softmax has it as its last term.
+  // A score next to the scores of keys, whose weight has no value; the softmax has it as its last
+  // term.
   float sink = -std::numeric_limits<float>::infinity();
   // Null, or PagedArgs::bias_span numbers from the farthest distance to 0, between kPagePad numbers
-  // on either side: the one of (query - key), or that of the farthest distance, is added.
+  // on either side: the number of (query - key), or of the farthest distance, is added.
   const float* biases = nullptr;
 };
 
-// The numbers in front of a row's biases, that of the farthest distance, and behind: any.
+// The numbers before a row's biases (the farthest distance's) and after them (any).
 inline constexpr int64_t kPagePad = 16;
 
 // The keys that the next call looks at, which are asked for ahead.
@@ -44,7 +45,7 @@ struct PagedNext {
 };
 
 struct PagedArgs {
-  std::byte* const* pages = nullptr;  // those of the sequence
+  std::byte* const* pages = nullptr;  // the sequence's
   // Where a client carries the keys and values of the head: `positions` rows of each, one after
   // another. Null: they lie in pages.
   const std::byte* keys = nullptr;
@@ -75,14 +76,15 @@ struct PagedKernels {
   void (*rows)(const PagedArgs& args, const PagedRow* rows, int64_t count);
 };
 
-// Those of one tier, by CacheDType; the last one reads what clients carry.
+// The kernels of one tier, by CacheDType; the last one reads client-managed caches.
 struct PagedTable {
   PagedKernels kernels[4];
 };
 
 // The kernels of the highest tier that is not above `isa`.
 const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32);
-// Those for keys and values that clients carry: the bits are those of pages of float32.
+// Returns the kernels for client-managed keys and values: the bits equal those for pages of
+// float32.
 const PagedKernels& CarriedKernelsFor(Isa isa);
 
 // Scores of one row, for sequences of up to `context` positions.

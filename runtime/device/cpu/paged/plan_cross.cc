@@ -1,6 +1,6 @@
-// reprise.PagedCrossAttention: each token attends to all places of what an encoder has computed for
-// its sequence. The units, a few tokens of one sequence and one head of keys, are divided over
-// parts by the keys they look at.
+// reprise.PagedCrossAttention: each token attends to all positions of the encoder's result for its
+// sequence. The units, a few tokens of one sequence and one head of keys, are divided over parts by
+// the keys they look at.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +16,7 @@ constexpr size_t kQuery = 0, kLengths = 1, kTables = 2, kOut = 3, kWorkspace = 4
 
 struct CrossParams {
   const PagedKernels* kernels = nullptr;
-  PagedArgs args;  // sizes; offsets are those of head 0
+  PagedArgs args;  // sizes; offsets are for head 0
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
   int scratch_parts = 0;
@@ -74,7 +74,7 @@ void RunCross(const LaunchArgs& launch) {
   const CrossTokens all(launch);
   const int64_t most = LiveOf(p.tokens, p.batch_rows, *launch.frame);
   int64_t tokens = 0, total = 0;
-  // Where nobody keeps pages, nothing is computed.
+  // Where no sequence keeps pages, nothing is computed.
   for (; tokens < most && all.tables[tokens] != nullptr; ++tokens) {
     total += all.lengths[tokens] + ops::kPagePositions;
   }

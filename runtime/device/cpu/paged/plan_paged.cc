@@ -21,15 +21,15 @@ using In = PagedAttentionOp;
 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
-  const PagedKernels* carried = nullptr;  // those of what clients carry
-  const HalfKernels* half = nullptr;      // and what makes its float16 floats
+  const PagedKernels* carried = nullptr;  // kernels for client-managed caches
+  const HalfKernels* half = nullptr;      // converts their float16 to floats
   int64_t k_cache = 0, v_cache = 0;       // positions among the caches of a client
   int64_t scratch_floats = 0;             // the scratch of a part
-  PagedArgs args;                         // sizes; offsets are those of head 0
+  PagedArgs args;                         // sizes; offsets are for head 0
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
-  std::vector<float> biases;  // as PagedRow wants them, head by head; or none
+  std::vector<float> biases;  // numbers in the form of PagedRow, head by head; or none
   bool has_sinks = false;
   size_t out = 0;  // operand; the workspace comes after it
   int scratch_parts = 0;
@@ -42,7 +42,7 @@ struct PagedTokens {
       : positions(static_cast<const int64_t*>(launch.operands[In::kPositions])),
         tables(static_cast<const int64_t*>(launch.operands[In::kTables])) {}
 
-  // The first of `count` tokens, those of sequences.
+  // Returns how many of the first of `count` tokens belong to sequences.
   int64_t live(int64_t count) const {
     int64_t tokens = 0;
     while (tokens < count && tables[tokens] != 0) ++tokens;
@@ -111,7 +111,7 @@ void Store(const float* from, int64_t count, uint16_t* to, int64_t stride, float
   for (int64_t i = 0; i < count; ++i) {
     uint32_t bits = 0;
     std::memcpy(&bits, from + i, sizeof(bits));
-    // To the nearest bfloat16, ties to even; what is no number stays so.
+    // Rounds to the nearest bfloat16, ties to even; NaN stays NaN.
     const bool is_number = from[i] == from[i];
     bits = is_number ? bits + 0x7FFF + (bits >> 16 & 1) : bits | 0x400000;
     to[i * stride] = static_cast<uint16_t>(bits >> 16);
@@ -125,7 +125,7 @@ void Store(const float* from, int64_t count, int8_t* to, int64_t stride, float* 
     largest = std::max(largest, std::abs(from[i]));
     finite = finite && std::isfinite(from[i]);
   }
-  // Scores of what is no number are no numbers.
+  // Scores of NaN are NaN.
   *scale = finite ? largest / kMost : std::numeric_limits<float>::quiet_NaN();
   const float inverse = finite && *scale > 0 ? 1 / *scale : 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -167,7 +167,7 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   }
 }
 
-// `biases`: `span` numbers a head, that of distance 0 first.
+// `biases`: `span` numbers a head, distance 0 first.
 std::vector<float> BiasRows(const std::vector<float>& biases, int64_t span) {
   std::vector<float> rows;
   for (size_t head = 0; head + span <= biases.size(); head += span) {
@@ -199,7 +199,7 @@ int64_t CostOf(const PagedParams& p, const PagedTokens& all, int64_t begin, int6
   return (end - begin) * (seen + ops::kPagePositions);
 }
 
-// The keys that the unit behind that of these tokens and this head looks at.
+// Returns the keys that the unit after these tokens and this head looks at.
 PagedNext NextOf(const PagedParams& p, const PagedTokens& all, int64_t begin, int64_t end,
                  int64_t tokens, int64_t kv_head) {
   const bool same = kv_head + 1 < p.kv_heads;

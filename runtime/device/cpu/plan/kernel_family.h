@@ -1,5 +1,5 @@
-// KernelFamily: what one room of this device offers, ways to run nodes and steps of prepare
-// programs.
+// KernelFamily: the kernels of one room of this device, ways to run nodes and steps of
+// prepare programs.
 //
 // Each family has its kernels, its plan functions and its prepare steps in one place and lists them
 // in two small tables, <family>_plans.cc. cpu_device.cc joins the families and knows none of their
@@ -25,7 +25,7 @@ struct OpPlan {
   PlanFunction plan;
 };
 
-// One step of a prepare program, which turns a weight into what kernels read.
+// One step of a prepare program, which turns a weight into the form that kernels read.
 struct PrepareCall {
   const CpuTarget& target;
   const Attributes& attributes;

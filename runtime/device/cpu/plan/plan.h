@@ -34,7 +34,7 @@ struct CpuTarget {
   Isa isa;
   GemmProvider gemm_provider;
   int scratch_parts;  // that workspaces are planned for, at most; see PartsWithScratch
-  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
+  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not needed
   // A node's kernels add in one order, at any number of rows (Device::one_order): plan functions
   // choose by nothing that depends on rows.
   bool one_order = false;
@@ -52,7 +52,7 @@ class NodeView {
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }
-  // An output that somebody reads, or the graph returns.
+  // Returns whether output `i` is read, or returned by the graph.
   bool output_is_used(size_t i) const;
   DType dtype(size_t i) const;
   const Shape& shape(size_t i) const;
@@ -65,14 +65,14 @@ class NodeView {
   // The value, where it is known at capture.
   const Tensor* constant(size_t i) const;
 
-  // The rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
+  // Returns the rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
   int64_t batch_rows() const;
 
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;
-  // The bytes of all operands, which a launch must at least move.
+  // Returns the bytes of all operands, which a launch must at least move.
   double OperandBytes() const;
-  // The bytes among them that belong to parameters.
+  // Returns the bytes among them that belong to parameters.
   double ParameterBytes() const;
 
  private:
@@ -100,16 +100,16 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
 
 using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
 
-// The first of `count` rows, those of requests, when the replay carries fewer rows (or segments)
-// than the recipe has. `batch_rows` as the node had it when it was bound.
+// Returns how many of the first of `count` rows belong to requests, when the replay carries fewer
+// rows (or segments) than the recipe has. `batch_rows` as the node had it when it was bound.
 inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
   const int64_t live = batch_rows == frame.segments ? frame.live_segments : frame.live_rows;
   const bool whole = live == 0 || live >= batch_rows;
   return whole ? count : count / batch_rows * live;
 }
 
-// The number of parts that work in a launch whose workspace is planned for `planned` parts: in a
-// larger team the others have no share.
+// Returns the number of parts that work in a launch whose workspace is planned for `planned`
+// parts: in a larger team the others have no share.
 inline int PartsWithScratch(const LaunchArgs& launch, int planned) {
   return launch.lone_part ? launch.parts : std::min(launch.parts, planned);
 }

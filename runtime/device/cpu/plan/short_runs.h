@@ -112,7 +112,7 @@ class WrittenRows {
     return buffer_;
   }
 
-  // Each row overwrites what the one before wrote beyond its width.
+  // Each row overwrites the elements that the one before wrote beyond its width.
   template <int kWrites, class T>
   static void SplatBy(const T* values, int64_t stride, int64_t width, int64_t count, T* to) {
     for (int64_t row = 0; row < count; ++row) {
@@ -121,7 +121,7 @@ class WrittenRows {
   }
 
   alignas(64) std::byte buffer_[(kElements + kShortRun) * sizeof(uint64_t)];
-  const std::byte* row_ = nullptr;  // what `written_` rows hold
+  const std::byte* row_ = nullptr;  // the source of the `written_` rows
   int64_t written_ = 0;
 };
 

@@ -28,8 +28,8 @@ struct Walk {
   int64_t inner_stride(size_t n) const { return strides[n][dims - 1]; }
 };
 
-// A walk over `shape`, whose operand n has `strides[n]` (one a dim); nothing when more than
-// kMaxWalkDims dims are left after merging.
+// Returns a walk over `shape`, whose operand n has `strides[n]` (one a dim); nothing when
+// more than kMaxWalkDims dims are left after merging.
 template <size_t N>
 std::optional<Walk<N>> MakeWalk(absl::Span<const int64_t> shape,
                                 const std::array<Shape, N>& strides) {
@@ -52,7 +52,7 @@ std::optional<Walk<N>> MakeWalk(absl::Span<const int64_t> shape,
   return walk;
 }
 
-// A walk of operands that broadcast to `out`.
+// Returns a walk of operands that broadcast to `out`.
 template <size_t N>
 std::optional<Walk<N>> MakeBroadcastWalk(absl::Span<const int64_t> out,
                                          const std::array<Shape, N>& shapes) {

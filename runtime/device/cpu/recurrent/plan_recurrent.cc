@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN layers; see recurrent.h. What the ops offer beyond the usual form (other
-// functions, clipping, peepholes) runs by the reference kernel.
+// LSTM, GRU and RNN layers; see recurrent.h. Options beyond the usual form (other functions,
+// clipping, peepholes) run by the reference kernel.
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/elementwise/elementwise.h"
 #include "runtime/device/cpu/gemm/gemm.h"
@@ -19,7 +19,7 @@ using Cell = RecurrentLayer::Cell;
 constexpr double kLeastStepFlops = 1.2e5;
 constexpr int kThreadsMore = 8;
 
-// Whether the functions of the op's gates are its defaults.
+// Returns whether the functions of the op's gates are its defaults.
 bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
   using ops::ActivationKind;
   std::vector<ops::Activation> usual;
@@ -86,7 +86,7 @@ std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, 
   }
   p.y = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  // An output that the node does not list is like one that nobody uses.
+  // An output that the node does not list is like an unused one.
   p.last_h = node.num_outputs() > 1 ? p.y + 1 : Layer::kNoOutput;
   p.last_c = node.num_outputs() > 2 ? p.y + 2 : Layer::kNoOutput;
   const double step = 2.0 * static_cast<double>(p.directions * p.batch * p.width() * p.hidden);

@@ -112,7 +112,7 @@ class Direction {
   bool HasEnded(int64_t step, int64_t row) const {
     return p_.has_lengths() && TimeOf(step) >= LengthOf(row);
   }
-  // Whether every one of `rows` has ended before this step.
+  // Returns whether every one of `rows` has ended before this step.
   bool AreOver(int64_t step, const ItemRange& rows) const {
     if (!p_.has_lengths()) return false;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -143,7 +143,7 @@ class Direction {
   }
 
   // Computes `part` of c = a[.., k] times the packed `weights`, plus `bias` or the old c. The rows
-  // of c lie like those of the gates.
+  // of c lie like the rows of the gates.
   void Multiply(const float* a, int64_t k, const float* weights, int64_t columns,
                 const GemmPart& part, float* c, const float* bias, bool added) const {
     p_.gemm->part({.a = a,
@@ -170,7 +170,7 @@ class Direction {
     const float* const weights =
         input(RecurrentLayer::kR) +
         direction_ * p_.width() / columns * p_.gemm->PackedFloats(p_.hidden, columns);
-    // The bias is added here where the reset wants it.
+    // The bias is added here where the reset needs it.
     const bool apart = p_.cell == Cell::kGru && p_.linear_before_reset;
     const float* const bias = !apart || !p_.has_bias
                                   ? nullptr
@@ -187,7 +187,7 @@ class Direction {
     }
   }
 
-  // Computes what follows a product, for elements `at` of a row.
+  // Computes the steps after a product, for elements `at` of a row.
   void Follow(int64_t step, int move, int64_t row, const ItemRange& at) const {
     const int64_t row_at = row * p_.hidden;
     const float* const before = Before(step) + row_at + at.begin;
@@ -304,8 +304,8 @@ void RunGroups(const RecurrentLayer& p, const LaunchArgs& launch) {
 
 // Runs a move of a step, in all directions. Where each part can have groups of its own, it goes
 // through all of their steps at once, in the first of these phases: no part waits for another then,
-// and the weights of a direction stay in a core's cache where those of both may not. A note tells
-// later phases that this is done.
+// and the weights of a direction stay in a core's cache where the weights of both may not. A note
+// tells later phases that this is done.
 void RunMove(const RecurrentLayer& p, const LaunchArgs& launch) {
   auto& note = *static_cast<int32_t*>(launch.operands[p.workspace]);
   if (launch.phase == kSteps) {

@@ -45,10 +45,10 @@ struct RecurrentLayer {
   bool resets_first() const { return cell == Cell::kGru && !linear_before_reset; }
   // Columns of one packed matrix that the state is multiplied with.
   int64_t state_columns() const { return resets_first() ? hidden : width(); }
-  // The moves of a step: each product, and what follows it.
+  // Returns the moves of a step: each product, and the steps after it.
   int moves() const { return resets_first() ? 4 : 2; }
-  // The groups of rows of the batch. Each group goes through the steps by itself and reads all
-  // weights in each step; where a core's cache cannot hold them, a group has more rows.
+  // Returns the groups of rows of the batch. Each group goes through the steps by itself and
+  // reads all weights in each step; where a core's cache cannot hold them, a group has more rows.
   int64_t groups() const {
     constexpr int64_t kCacheFloats = 256 << 10, kFewRows = 4, kManyRows = 16;
     return std::max<int64_t>(1, batch / (width() * hidden > kCacheFloats ? kManyRows : kFewRows));

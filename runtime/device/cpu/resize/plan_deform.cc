@@ -1,5 +1,5 @@
-// reprise.DeformColumns by linear sampling of planes: where the neighbours of a tap lie
-// and what they weigh is found once for the channels that share offsets.
+// reprise.DeformColumns by linear sampling of planes: the positions and weights of the
+// neighbours of a tap are found once for the channels that share offsets.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -33,8 +33,8 @@ void RunResize(const LaunchArgs& launch) {
                   static_cast<float*>(launch.operands[p.operand_out]));
 }
 
-// Whether sampling the sum of rows costs less than the sum of sampled rows. A sampled value costs
-// about as much as kSample summed ones.
+// Returns whether sampling the sum of rows costs less than the sum of sampled rows. A sampled
+// value costs about as much as kSample summed ones.
 bool RowsFirst(const Resampling& of) {
   constexpr double kSample = 3;
   const double sample = kSample * of.columns.taps * static_cast<double>(of.columns.columns);
@@ -46,7 +46,7 @@ bool RowsFirst(const Resampling& of) {
          static_cast<double>(needed.size()) * sample + sums_of(of.columns.columns);
 }
 
-// The number of taps of each position; 0: they differ.
+// Returns the number of taps of each position; 0: they differ.
 int TapsOfEach(const ops::ResizeTaps& taps) {
   for (const auto& of_position : taps) {
     if (of_position.size() != taps[0].size()) return 0;

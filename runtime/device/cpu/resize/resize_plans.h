@@ -12,13 +12,13 @@ namespace reprise::cpu {
 // The elements of a plane around a place, which linear sampling reads.
 inline constexpr int64_t kCorners = 4;
 
-// The kernel family that this folder offers a device.
+// Returns the kernel family that this folder offers a device.
 KernelFamily ResizeFamily();
 
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
-// plan_deform.cc: what the windows of a deformable convolution read
+// plan_deform.cc: the elements that the windows of a deformable convolution read
 std::vector<Candidate> PlanDeformColumns(const CpuTarget& target, const NodeView& node);
 
 // plan_grid_sample.cc

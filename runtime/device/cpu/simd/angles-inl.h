@@ -1,6 +1,6 @@
 // Sines, tangents and their inverses on float lanes, for each Highway target. Included inside a
 // kernel file after hwy/highway.h, like math-inl.h, whose polynomials were found the same way. The
-// errors, which are checked like those there, are:
+// errors, which are checked like the ones there, are:
 //
 //   Sin, Cos   1e-7 absolute, 3e-7 relative up to 1e8; beyond, those of the C library
 //   Tan        4e-7 relative up to 1e8
@@ -78,7 +78,7 @@ HWY_INLINE VF CosOfRest(F32 d, VF r) {
                     Polynomial(d, s, 4.166664556e-02f, -1.388731645e-03f, 2.443315498e-05f), y);
 }
 
-// The sine of r advanced by `quarters` quarters of a turn.
+// Returns the sine of r advanced by `quarters` quarters of a turn.
 HWY_INLINE VF SinOf(F32 d, const Angle& angle) {
   const hn::RebindToSigned<F32> di;
   const auto odd = hn::RebindMask(d, hn::Ne(hn::And(angle.quarters, hn::Set(di, 1)), hn::Zero(di)));
@@ -95,8 +95,8 @@ HWY_INLINE VF TanOf(F32 d, const Angle& angle) {
 }
 #endif
 
-// Returns what `of_angle` makes of each lane, and `f`, a function of the C library, of those that
-// are beyond kMostAngle or no numbers: a lane's result does not depend on its neighbours.
+// Returns `of_angle` of each lane, and `f`, a function of the C library, of lanes beyond
+// kMostAngle or NaN: a lane's result does not depend on its neighbours.
 template <class OfAngle, class F>
 HWY_INLINE VF ByAngle(F32 d, VF x, OfAngle of_angle, F f) {
 #if HWY_TARGET != HWY_SCALAR

@@ -25,8 +25,8 @@ HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
 // How bytes are multiplied.
 enum class Form { kWidened, kVnni };
 
-// Whether this target's vectors have an instruction for it on some CPUs: AVX512_VNNI beside
-// AVX-512, AVX-VNNI beside AVX2.
+// Whether this target's vectors have an instruction for it on some CPUs: AVX512_VNNI with
+// AVX-512, AVX-VNNI with AVX2.
 #define REPRISE_HAS_VNNI (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2)
 
 #if REPRISE_HAS_VNNI

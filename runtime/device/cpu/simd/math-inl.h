@@ -39,8 +39,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using VF = hn::Vec<F32>;
 
-// The first `count` lanes (1 <= count <= lanes) from memory, zero in the others. Touches no byte
-// after them.
+// Returns the first `count` lanes (1 <= count <= lanes) from memory, zero in the others. Touches
+// no byte after them.
 HWY_INLINE VF LoadPart(F32 d, const float* p, int64_t count) {
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
 }
@@ -200,7 +200,7 @@ HWY_INLINE VF Erf(F32 d, VF x) {
   return hn::CopySignToAbs(magnitude, x);
 }
 
-// The largest number, or the largest one whose double is a number.
+// Returns the largest number, or the largest one whose double is a number.
 template <bool kDoubles>
 constexpr float LargestOf() {
   return std::numeric_limits<float>::max() / (kDoubles ? 2 : 1);
@@ -273,7 +273,7 @@ HWY_INLINE VF Elu(F32 d, VF x, float alpha) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
 }
 
-// The logarithm of normal numbers: x = 2^e (1 + f) with 1 + f around 1.
+// Returns the logarithm of normal numbers: x = 2^e (1 + f) with 1 + f around 1.
 HWY_INLINE VF LogNormal(F32 d, VF x) {
   const hn::RebindToSigned<F32> di;
   const auto root_half = hn::Set(di, 0x3f3504f3);

@@ -6,8 +6,8 @@
 
 namespace reprise::cpu {
 
-// The first of `count` items of part `part` of `parts`; of part + 1: the end. Where there are fewer
-// items than parts the first part has one: what primes a launch relies on that.
+// Returns the first of `count` items of part `part` of `parts`; for part + 1: the end. Where there
+// are fewer items than parts the first part has one: the priming of a launch relies on that.
 inline int64_t FirstOfPart(int64_t count, int part, int parts) {
   return (count * part + parts - 1) / parts;
 }

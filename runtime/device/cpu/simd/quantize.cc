@@ -33,7 +33,7 @@ HWY_INLINE VF Widened(F32 d, const T* p) {
   }
 }
 
-// The zero points of the lanes from `i` on.
+// Returns the zero points of the lanes from `i` on.
 template <class T, bool many>
 HWY_INLINE VF ZeroAt(F32 d, const T* zero, int64_t i) {
   if (zero == nullptr) return hn::Zero(d);

@@ -1,7 +1,7 @@
 // The Highway targets that the kernels of this folder are compiled for: one for each tier of Isa
 // that matters to f32 code. A kernel file is included once for each target by hwy/foreach_target.h,
 // each time inside a namespace and a function attribute of its own, so that no file needs ISA flags
-// and no inline function of one tier can be merged with that of another.
+// and no inline function of one tier can be merged with the same one of another.
 //
 // Highway's own dispatch is not used: it is global and chooses from CPUID alone, whereas a device
 // may be capped by --max-isa and a test runs every tier. Instead each family has a function

@@ -46,8 +46,8 @@ struct alignas(64) TileConfig {
 HWY_ALIGN constexpr uint8_t kUpperHalves[16] = {2,  3,  2,  3,  6,  7,  6,  7,
                                                 10, 11, 10, 11, 14, 15, 14, 15};
 
-// The upper halves of two vectors of floats, whatever the lower ones hold: those of `low` replace
-// the lower ones of `high`, in one instruction.
+// Returns the upper halves of two vectors of floats, whatever the lower ones hold: the upper
+// halves of `low` replace the lower ones of `high`, in one instruction.
 HWY_INLINE VBits Pair(VF low, VF high) {
   const hn::Repartition<uint8_t, F32> d8;
   const Bits du;

@@ -15,7 +15,7 @@ namespace reprise::cpu {
 using Transpose = void (*)(const float* from, int64_t ld_from, int64_t rows, int64_t columns,
                            float* to, int64_t ld_to);
 
-// The function of the highest tier that is not above `isa`.
+// Returns the function of the highest tier that is not above `isa`.
 Transpose TransposeFor(Isa isa);
 
 }  // namespace reprise::cpu

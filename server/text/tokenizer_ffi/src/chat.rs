@@ -200,7 +200,7 @@ impl ChatTemplate {
     /// `context`: a JSON object of what the template may ask for.
     pub fn render(&self, context: &str, now: i64) -> Result<String, Failure> {
         let mut context: serde_json::Value = serde_json::from_str(context)
-            .map_err(|why| Failure::invalid(format!("the conversation is no JSON: {}", why)))?;
+            .map_err(|why| Failure::invalid(format!("the conversation is not JSON: {}", why)))?;
         let go_on = context["continue_final_message"] == true;
         let last = last_content(&context);
         context["__now"] = now.into();

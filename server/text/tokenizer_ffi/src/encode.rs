@@ -121,7 +121,7 @@ fn encode_one(
 ) -> Result<Encoding, Failure> {
     if let (Some(pattern), true) = (&loaded.unbounded_pattern, text.len() > LONGEST_TEXT) {
         return Err(Failure::invalid(format!(
-            "a text has {} bytes, it may have {}: the tokenizer's pattern {} looks around without bound",
+            "a text has {} bytes, the limit is {}: the tokenizer's pattern {} looks around without bound",
             text.len(),
             LONGEST_TEXT,
             pattern

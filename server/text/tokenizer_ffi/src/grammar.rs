@@ -71,7 +71,7 @@ impl Grammars {
     pub fn compile(&self, kind: i32, text: &str) -> Result<Grammar, Failure> {
         if text.len() > MOST_BYTES {
             return Err(Failure::invalid(format!(
-                "the grammar has {} bytes, it may have {}",
+                "the grammar has {} bytes, the limit is {}",
                 text.len(),
                 MOST_BYTES
             )));
@@ -96,12 +96,12 @@ impl Grammars {
 /// A schema, with bounded blanks unless it says which.
 fn schema(text: &str) -> Result<Value, Failure> {
     let mut schema: Value =
-        serde_json::from_str(text).map_err(|why| Failure::invalid(format!("the schema is no JSON: {}", why)))?;
+        serde_json::from_str(text).map_err(|why| Failure::invalid(format!("the schema is not JSON: {}", why)))?;
     if schema == Value::Bool(true) {
         schema = json!({});
     }
     let Some(members) = schema.as_object_mut() else {
-        return Err(Failure::invalid("the schema is no JSON object"));
+        return Err(Failure::invalid("the schema must be a JSON object"));
     };
     members.entry("x-guidance").or_insert(json!({"whitespace_pattern": BLANKS, "coerce_one_of": true}));
     Ok(schema)

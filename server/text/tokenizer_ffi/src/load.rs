@@ -75,7 +75,7 @@ fn parsed(text: &[u8], name: &str) -> Result<Value, Failure> {
     if value.is_object() {
         return Ok(value);
     }
-    Err(Failure::invalid(format!("{} is no JSON object", name)))
+    Err(Failure::invalid(format!("{} is not a JSON object", name)))
 }
 
 /// The names of special tokens that a class gives a meaning.

@@ -80,7 +80,7 @@ TEST_F(TailTest, ASectionWithAProductIsARecipeOfTheSizesThatArrive) {
   const std::vector<MissRecord> records = fixture_.engine.misses().Since(0);
   ASSERT_THAT(records, SizeIs(3));
   EXPECT_EQ(records[0].section, "");
-  EXPECT_EQ(records[2].section, "behind NonZero 'find'");
+  EXPECT_EQ(records[2].section, "after NonZero 'find'");
   ASSERT_FALSE(records[2].differences.empty());
   EXPECT_EQ(records[2].differences[0].had, "2");
   EXPECT_EQ(records[2].differences[0].wanted, "3");
@@ -321,7 +321,7 @@ TEST_F(TailTest, WhoMayNotCaptureRunsASectionEagerlyOrIsTold) {
   EXPECT_EQ(eager.info.capture, CaptureOutcome::kEager);
   const Response refused = run(OnMiss::kReject);
   EXPECT_EQ(refused.status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.status.message()), HasSubstr("behind NonZero 'find'"));
+  EXPECT_THAT(std::string(refused.status.message()), HasSubstr("after NonZero 'find'"));
   EXPECT_EQ(compiles(), before);
 }
 

@@ -83,7 +83,7 @@ TEST(GgufFileTest, CountsAndSizesThatCannotBeAreRefused) {
   EXPECT_THAT(tensor({4}, 0, 8), HasSubstr("no multiple of 32"));
   EXPECT_THAT(tensor({4}, 0, ~uint64_t{31}), HasSubstr("beyond the file"));
   EXPECT_THAT(tensor({33}, 2, 0),
-              HasSubstr("rows of 33 numbers are no whole blocks of 32 of Q4_0"));
+              HasSubstr("rows of 33 numbers are not whole blocks of 32 of Q4_0"));
 }
 
 TEST(GgufFileTest, WhatIsNotSupportedIsRefusedByName) {
@@ -108,7 +108,7 @@ TEST(GgufFileTest, ContradictionsAreRefused) {
   EXPECT_THAT(ErrorOf(GgufBuilder().U32("a", 1).U32("a", 2)), HasSubstr("'a' comes twice"));
   EXPECT_THAT(ErrorOf(GgufBuilder().Floats("t", {1}, {1}).Floats("t", {1}, {2})),
               HasSubstr("tensor 't' comes twice"));
-  EXPECT_THAT(ErrorOf(GgufBuilder().U32("general.alignment", 24)), HasSubstr("no power of two"));
+  EXPECT_THAT(ErrorOf(GgufBuilder().U32("general.alignment", 24)), HasSubstr("not a power of two"));
   EXPECT_THAT(ErrorOf(GgufBuilder().Member("a", 77, uint32_t{0})), HasSubstr("no type 77"));
 }
 

@@ -112,7 +112,7 @@ TEST(CutGraphTest, TheFrontIsWhatComesBeforeAndSectionsLieBetween) {
   EXPECT_THAT(cut->stages[0].nodes[0].inputs, ElementsAre("hidden"));
   EXPECT_THAT(cut->stages[0].nodes[0].outputs, ElementsAre("where"));
   const GraphSection& section = cut->stages[1].section;
-  EXPECT_EQ(section.label, "behind NonZero 'where'");
+  EXPECT_EQ(section.label, "after NonZero 'where'");
   EXPECT_THAT(section.outputs, ElementsAre("y"));
   EXPECT_EQ(section.graph->inputs().size(), 2);
   EXPECT_EQ(section.graph->live_nodes(), 2);

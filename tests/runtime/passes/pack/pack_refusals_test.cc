@@ -28,7 +28,7 @@ TEST(PackRefusalsTest, NodesWithoutARuleRefuseByName) {
   ExpectRefused(
       "input %x: f32[batch, sequence, 8, 4]\ninput %i: i64[batch, sequence, 1]\n"
       "%y: ? = GatherND(%x, %i) {batch_dims = 2}\noutput %y",
-      "GatherND cannot be packed: it picks by data what is not some tokens of each row");
+      "GatherND cannot be packed: it picks by data something else than tokens of each row");
   ExpectRefused(absl::StrCat(kX, "%y: ? = ReduceSum(%x)\noutput %y"), "ReduceSum cannot be packed");
 }
 
@@ -66,7 +66,7 @@ TEST(PackRefusalsTest, WhatDependsOnTheLengthItselfRefuses) {
     %w: ? = Unsqueeze(%l, %one1)
     %y: ? = Mul(%x, %w)
     output %y)"),
-                "no table by position");
+                "not a table by position");
 }
 
 TEST(PackRefusalsTest, InputsAndOutputsWithoutAPackedFormRefuse) {
