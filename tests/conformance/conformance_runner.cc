@@ -7,10 +7,9 @@
 // The environment is a Python environment with the onnx package, whose data files hold the suite:
 // every case below its folders node, simple, pytorch-converted and pytorch-operator that is in
 // scope is run. --suite names that folder itself; --list says which list of cases it is in the file
-// of scores (onnx-1.16 without it). With --score the run fails when the number that pass is not
-// that of the line "<list> <way>" in FILE. Without cases on the command line all are run. WAY is
-// one of those of execute.h. --print-cases runs nothing and prints the folders of the cases in
-// scope.
+// of scores (onnx-1.16 without it). With --score the run fails when the number that pass differs
+// from the line "<list> <way>" in FILE. Without cases on the command line all are run. WAY is one
+// of those of execute.h. --print-cases runs nothing and prints the folders of the cases in scope.
 //
 // --models runs every case in FOLDER, whatever its ops, against the tighter bound that answers of
 // whole models have: 1e-4 + 1e-4 relative.

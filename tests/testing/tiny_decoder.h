@@ -13,7 +13,7 @@ namespace reprise {
 
 inline constexpr int64_t kTinyVocabulary = 40;
 inline constexpr int64_t kTinyHidden = 32;
-// The scores behind this id are no numbers.
+// The scores after this id are no numbers.
 inline constexpr int64_t kTinyPoison = 39;
 
 // Numbers in [-scale, scale], the same for each `seed`.

@@ -3,9 +3,9 @@
 //   bench_kernels [--isa TIER] [--only gemm|weights|blocks|bytes|unpacked|attention]
 //                 [--seconds-per-case 0.2]
 //
-// GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
-// the core type of this machine, one thread), and oneDNN with packed weights where it is installed,
-// and prints medians, so that noise hits all sides.
+// GEMM shapes are MiniLM's; each line alternates ours and OpenBLAS (loaded at run time, with the
+// core type of this machine, one thread), and oneDNN with packed weights where it is installed, and
+// prints medians, so that noise hits all sides.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

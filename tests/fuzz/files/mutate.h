@@ -1,4 +1,4 @@
-// Changes of files that keep what is around them whole: a fuzzer that flips bytes of a message
+// Changes of files that keep the bytes around them valid: a fuzzer that flips bytes of a message
 // spends its time on lengths that do not fit.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Every seed is taken, and what becomes of them by some thousand changes ends nothing.
+// Every seed is accepted, and some thousand changes of them never end the process.
 #include <gmock/gmock.h>
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>

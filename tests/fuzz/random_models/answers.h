@@ -11,7 +11,7 @@
 namespace reprise::fuzz {
 
 // How far each element of each output may move because of roundings: by element, infinite where an
-// output changes its shape, or what is a number in it.
+// output changes its shape, or which of its elements are numbers.
 using Spread = std::vector<std::vector<double>>;
 
 // How an answer is computed again to see how far it moves. `at_steps`: see Noise.

@@ -180,7 +180,7 @@ bool Pooled(ModelDraft& d, absl::string_view op) {
   return d.Add("Div", {sum, root}) != kNone;
 }
 
-// The last token that counts, or that of the largest id.
+// The last token that counts, or the one with the largest id.
 bool OneToken(ModelDraft& d, absl::string_view op) {
   const auto [x, mask, width] = PickTokens(d);
   if (x == kNone) return false;
@@ -240,7 +240,7 @@ bool RowsOfLength(ModelDraft& d, absl::string_view op) {
   return d.Add("Reshape", {whole, d.Ints({0, 0, ways * kHidden})}) != kNone;
 }
 
-// A convolution over tokens, with those that do not count made zeros in front of it or behind it.
+// A convolution over tokens, with the ones that do not count made zeros before it or after it.
 bool MaskedConv(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
   const auto [x, mask, width] = PickTokens(d);

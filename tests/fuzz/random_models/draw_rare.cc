@@ -1,4 +1,4 @@
-// Ops that few models have: each with what it takes to be drawn at all.
+// Ops that few models have: each with the operands that it needs.
 #include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
 

@@ -210,7 +210,7 @@ bool Count(ModelDraft& d, absl::string_view op) {
     return d.Add(op, {x, kNone, kNone, d.Add("Concat", sizes, {{"axis", int64_t{0}}})},
                  {{"mode", std::string(chance.Of({"nearest", "linear"}))}}) != kNone;
   }
-  // Split: what number says, and the rest.
+  // Split: a part of `number` elements, and the rest.
   const ValueId first = AsVector(d, Below(d, number, SizeOf(d, x, dim)));
   const ValueId rest = d.Add("Sub", {AsVector(d, SizeOf(d, x, dim)), first});
   const ValueId parts = d.Add("Concat", {first, rest}, {{"axis", int64_t{0}}});

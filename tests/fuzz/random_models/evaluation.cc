@@ -256,7 +256,7 @@ absl::Status Evaluation::RunIf(const Node& node) {
   return absl::OkStatus();
 }
 
-// Carried values alone: no drawn loop stacks what its turns result in.
+// Carried values alone: no drawn loop stacks the results of its turns.
 absl::Status Evaluation::RunLoop(const Node& node) {
   const LoopParts parts(node);
   const NodeId step = StepOf(graph_, node);

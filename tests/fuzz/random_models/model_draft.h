@@ -1,7 +1,7 @@
 // ModelDraft: a model while it is drawn.
 //
-// Every value is known at a few trial sizes of the axes, so that whoever adds a node sees what its
-// operands may be, and a node that the op table does not take at all of them is not added.
+// Every value is known at a few trial sizes of the axes, so that a caller that adds a node sees the
+// possible operands, and a node that the op table does not take at all of them is not added.
 //
 // Within a branch that sizes decide only the trials count that take it: see Assume.
 #pragma once
@@ -44,12 +44,12 @@ class ModelDraft {
   ValueId Ints(const std::vector<int64_t>& values) { return Constant(Tensor::Int64s(values)); }
   ValueId Int(int64_t value) { return Constant(Tensor::Int64Scalar(value)); }
   ValueId Float(double value) { return Constant(Tensor::FloatScalar(static_cast<float>(value))); }
-  // Random floats that keep the size of what they are multiplied with, `inner` of them in a sum.
+  // Random floats that keep the magnitude of their other factor, `inner` of them in a sum.
   ValueId Weight(Shape shape, int64_t inner = 1);
   // Numbers in [low, high] of any dtype.
   ValueId Numbers(DType dtype, Shape shape, double low, double high);
-  // The results of a new node, or nothing where some trial does not take it, or results in what
-  // leads nowhere: too many elements, too large numbers. `hidden`: not to be picked.
+  // The results of a new node, or nothing where some trial does not take it, or gives results that
+  // are of no use: too many elements, too large numbers. `hidden`: not to be picked.
   std::vector<ValueId> AddNode(absl::string_view op, std::vector<ValueId> inputs,
                                Attributes attributes = {}, size_t outputs = 1);
   // Its first result, or kNone; also where an operand is kRefused.
@@ -64,11 +64,12 @@ class ModelDraft {
 
   // --- Branches. ---
   // Until the end of `draw` only those trials count where `condition` is `taken`; all that count
-  // now, where it is so in none. What `draw` adds is not picked behind it. Returns its result.
+  // now, where it is so in none. Values that `draw` adds are not picked after it. Returns its
+  // result.
   ValueId Within(ValueId condition, bool taken, const std::function<ValueId()>& draw);
 
-  // The result of `draw`, which may add numbers as low as those of masks. It alone is picked
-  // behind it.
+  // Returns the result of `draw`, which may add numbers as low as masks' are. Only that is picked
+  // after it.
   ValueId WithLowNumbers(const std::function<ValueId()>& draw);
 
   // --- Picking. ---
@@ -103,7 +104,7 @@ class ModelDraft {
   struct Known {
     DType dtype = DType::kUndefined;
     std::vector<std::optional<Tensor>> at;  // one a trial
-    bool data = false;                      // elements hang on elements of an input
+    bool data = false;                      // elements depend on elements of an input
     bool pickable = false;
   };
   ValueId Keep(ValueId id, std::vector<std::optional<Tensor>> at, bool data, bool pickable);

@@ -1,4 +1,4 @@
-// Every seed is taken, and what becomes of them by some ten thousand changes ends nothing.
+// Every seed is accepted, and some ten thousand changes of them never end the process.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 

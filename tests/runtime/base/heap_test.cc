@@ -85,7 +85,7 @@ size_t ResidentBytes() {
 TEST(HeapTest, EndOfAThreadsHeapIsKeptUntilTheThreadGivesItBack) {
   KeepFreedMemory();
   std::thread([] {
-    ResidentBytes();  // what it keeps lies below the blocks
+    ResidentBytes();  // the memory that it keeps lies below the blocks
     std::vector<std::string> blocks(20);
     for (std::string& block : blocks) block.assign(kMiB, 'a');
     const size_t full = ResidentBytes();

@@ -1,4 +1,5 @@
-// Shares: who waits is served by weights; a priority orders the items of one share, for a while.
+// Shares: waiting items are served by weights; a priority orders the items of one share, for a
+// while.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

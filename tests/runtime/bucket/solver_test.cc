@@ -58,7 +58,7 @@ TEST(SolverTest, NoSetOfBoundariesIsCheaper) {
       const Boundaries& solved = each[k - 1];
       const double expected = CheapestOfAllSets(seen, k, cost, price);
       EXPECT_NEAR(solved.cost, expected, 1e-9 * expected);
-      // The boundaries cost what the solver says.
+      // The boundaries cost as much as the solver says.
       double own = CostOf(seen, solved.sizes, cost);
       for (int64_t size : solved.sizes) own += price(size);
       EXPECT_NEAR(own, solved.cost, 1e-9 * expected);

@@ -1,4 +1,4 @@
-// A certified axis meets sizes and contents beyond those of the first look.
+// A certified axis meets sizes and contents beyond the first look's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

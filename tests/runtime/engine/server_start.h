@@ -17,7 +17,7 @@
 
 namespace reprise {
 
-// The folder that starts share: `model.onnx`, and what the stores write.
+// The folder that starts share: `model.onnx`, and the files of the stores.
 class StartFolder {
  public:
   explicit StartFolder(const std::string& model_bytes) { folder_.Write("model.onnx", model_bytes); }

@@ -1,5 +1,5 @@
-// Equal requests get equal bits on each tier of the CPU: whatever runs beside them, whoever has
-// computed their prefix, and however steps cut their prompts.
+// Equal requests get equal bits on each tier of the CPU: whatever runs next to them, whichever
+// request has computed their prefix, and however steps cut their prompts.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -57,7 +57,7 @@ TEST(SmallWeightsTest, ALineThatIsAddedToScoresStaysAConstant) {
   EXPECT_TRUE(imported->parameters.empty());
 }
 
-// A norm written out, behind a layer of one column: numbers are those of weights alone.
+// A norm written out, after a layer of one column: numbers come from weights alone.
 ModelBuilder NormWrittenOut(float number, float epsilon) {
   ModelBuilder b;
   b.Input("x", {"batch", "4"}).Output("y").Output("score");
@@ -86,7 +86,7 @@ TEST(SmallWeightsTest, ScalesAndShiftsOfNormsThatAreWrittenOutAreWeights) {
   EXPECT_NE(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(1, 2)));
 }
 
-// Each layer adds to what came before, so that the way back to the input is long.
+// Each layer adds to the one before, so that the way back to the input is long.
 TEST(SmallWeightsTest, ScalesBehindManyLayersAreWeights) {
   const auto stack = [](float number) {
     ModelBuilder b;

@@ -226,7 +226,7 @@ class RandomModel {
 TEST(PipelineTest, RandomGraphsGiveTheSameAnswersAfterCapture) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const std::string text = RandomModel(seed).Text();
-    // Values grow along chains of products; the tolerance is for what random chains reach.
+    // Values grow along chains of products; the tolerance covers the values of random chains.
     ExpectSameAnswersAfterCapture(text, {.tolerance = 1e-3, .relative = 1e-3, .rounds = 1});
     if (HasFailure()) FAIL() << "seed " << seed << "\n" << text;
   }

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Answers with what it was sent.
+// Answers with the body that it was sent.
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   exchange->Answer([exchange] {
     const HttpRequest& request = exchange->request();
@@ -47,7 +47,7 @@ std::unique_ptr<HttpServer> StartOnAnyPort(const HttpServerOptions& options = {}
   return *std::move(server);
 }
 
-// A connection that sends what no client would.
+// A connection that sends bytes that no client would.
 class RawClient {
  public:
   explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -106,7 +106,7 @@ class Held {
     while (exchanges_.size() < count) came_.Wait(mutex_);
     return std::exchange(exchanges_, {});
   }
-  // Drops those that came and those that come: nobody may hold one when the server ends.
+  // Drops those that came and those that come: none may be held when the server ends.
   void Close() {
     std::vector<std::shared_ptr<HttpExchange>> dropped;
     MutexLock lock(mutex_);

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A catalogue with one model that has served what encoders serve.
+// A catalogue with one model that has served an encoder's requests.
 class ViewsTest : public ::testing::Test {
  protected:
   ViewsTest() : metrics_(catalogue_.Model("bert", "1")) {

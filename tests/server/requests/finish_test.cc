@@ -85,7 +85,7 @@ TEST_F(FinishTest, ManyRowsAreSplitAndTheAnswersJoined) {
   EXPECT_EQ(result.response.info.batch, result.batches[1]);
   EXPECT_EQ(server_->events.records.size(), 1u);
 
-  // The last row is that of a request of its own.
+  // The last row equals a request of its own.
   auto alone = Make(1, 16);
   for (size_t i = 0; i < 3; ++i) {
     const int64_t row_bytes = 16 * 8;

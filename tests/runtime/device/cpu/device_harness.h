@@ -179,8 +179,8 @@ class NodeRun {
   RecordedErrors errors;
 
  private:
-  // Bytes between pages that nobody may touch: they begin behind the first of them, or end at the
-  // second and begin where their number wants. The rest of their own pages are canaries.
+  // Bytes between inaccessible pages: they begin after the first of them, or end at the second and
+  // begin where their number wants. The rest of their own pages are canaries.
   class Fenced {
    public:
     Fenced(size_t bytes, bool at_end) : bytes_(bytes) {
@@ -195,7 +195,7 @@ class NodeRun {
       std::memset(begin_, 0x5a, room_);
       data_ = at_end ? begin_ + room_ - bytes : begin_;
     }
-    // A copy of a tensor that nobody may write to.
+    // A copy of a tensor in read-only memory.
     Fenced(const Tensor& tensor, bool at_end) : Fenced(tensor.bytes(), at_end) {
       if (tensor.bytes() > 0) std::memcpy(data_, tensor.data(), tensor.bytes());
       REPRISE_CHECK(mprotect(begin_, room_, PROT_READ) == 0);

@@ -1,5 +1,5 @@
-// A lone request's floats are written where its answer has them, where that is the beginning of
-// what the recipe computes.
+// A lone request's floats are written where its answer has them, where that is the beginning of the
+// recipe's result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -231,7 +231,7 @@ std::vector<Case> Cases() {
   };
 }
 
-// Numbers of rows, a request of them, and what it holds.
+// A number of rows, a request of that many, and its values.
 struct Sent {
   Sent(int64_t rows, const Case& one, const std::vector<int64_t>& values)
       : x(static_cast<size_t>(rows * kWidth), 1) {
@@ -280,7 +280,7 @@ class RefusedValuesTest : public testing::TestWithParam<Case> {
           EXPECT_THAT(std::string(alone.message()), HasSubstr(text));
         }
       }
-      // Who is asked for beside it is answered.
+      // The other request in the batch is answered.
       BatchPlan plan(**model);
       const auto of_good = (*model)->Measure(good.request), of_bad = (*model)->Measure(bad.request);
       ASSERT_TRUE(of_good.ok() && of_bad.ok());

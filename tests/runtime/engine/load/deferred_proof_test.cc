@@ -30,7 +30,7 @@ class DeferredProofTest : public ProofFixture {
     return model.ok() ? *model : nullptr;
   }
 
-  // A request of `rows` rows of three tokens behind a past of `past`.
+  // A request of `rows` rows of three tokens after a past of `past`.
   const Request& Ask(const Model& model, int64_t rows, int64_t past) {
     request_.inputs.clear();
     for (const ModelIo& input : model.inputs()) {

@@ -262,7 +262,7 @@ TEST_F(NamedAttentionTest, MultiHeadAttentionWhoseOperandsAreOne) {
   EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
 }
 
-// A form without a decomposition is refused with the name of what is in the way.
+// A form without a decomposition is refused with the name of the obstacle.
 TEST_F(NamedAttentionTest, GroupQueryAttentionWithAScaleOfItsCacheIsRefused) {
   const std::string width = std::to_string(kHeads * kSize);
   for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});

@@ -49,7 +49,7 @@ class LayerBuilder {
   void Cast(const std::string& from, const std::string& to) {
     SetAttribute(b.Node("Cast", {from}, {to}), "to", int64_t{TensorProto::FLOAT});
   }
-  // Steps of 1 / 50 around 0 for what lies in [-2.5, 2.5].
+  // Steps of 1 / 50 around 0 for numbers in [-2.5, 2.5].
   void Steps(const std::string& scale, const std::string& zero, int type) {
     b.Floats(scale, {}, {0.02f});
     b.Initializer(zero, type, {},

@@ -118,8 +118,8 @@ TEST(CutGraphTest, TheFrontIsWhatComesBeforeAndSectionsLieBetween) {
   EXPECT_EQ(section.graph->live_nodes(), 2);
 }
 
-// The count of tokens behind a cut is that of the request: it is computed there from the shape of
-// the input, and the padded front hands over nothing of it.
+// The count of tokens after a cut is the request's: it is computed there from the shape of the
+// input, and the padded front hands over nothing of it.
 TEST(CutGraphTest, WhatShapesSayIsComputedAgainBehindACut) {
   const auto cut = CutAtData(MustParse(R"(graph {
     input %x: f32[n, 4]
@@ -212,7 +212,7 @@ TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
   %v+: ? = If(%flag, %#e, %v-)
 )"),
             40u);
-  // The branch of a branch, and what follows on it.
+  // The branch of a branch, and the nodes after it.
   EXPECT_EQ(CutsOfChain(40, R"(
   %#e: ? = Exp(%v-)
   %#i: ? = If(%other, %#e, %v-)

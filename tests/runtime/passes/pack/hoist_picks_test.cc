@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// A layer of 4 tokens by 8, and what is picked of its result %y by `pick`.
+// A layer of 4 tokens by 8, and the tokens of its result %y that `pick` takes.
 std::string Layer(absl::string_view pick, absl::string_view mask = "f32[2, 1, 1, 4]") {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 4, 8]

@@ -89,7 +89,7 @@ std::vector<Segment> DrawSegments(const Graph& symbolic, std::mt19937& random) {
   return segments;
 }
 
-// Where each of `begins` begins, and `end` for all behind them.
+// Where each of `begins` begins, and `end` for all after them.
 Tensor Bounds(const std::vector<int32_t>& begins, int64_t end) {
   std::vector<int32_t> all(kSegments + 1, static_cast<int32_t>(end));
   std::copy(begins.begin(), begins.end(), all.begin());

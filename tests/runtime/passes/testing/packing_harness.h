@@ -26,7 +26,7 @@ Graph Symbolic(absl::string_view text);
 // It, packed; the pass's error where it cannot be.
 absl::StatusOr<Graph> Pack(absl::string_view text);
 
-// Fails unless `text` packs, and every request among others gets what it gets alone.
+// Fails unless `text` packs, and every request among others gets the answer that it gets alone.
 void ExpectPacks(absl::string_view text);
 
 // Fails unless packing `text` is UNIMPLEMENTED, with a message that holds `why`.

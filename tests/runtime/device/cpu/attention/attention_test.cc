@@ -283,8 +283,8 @@ TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
   }
 }
 
-// Keys that none of a block's queries sees, in front and behind, are not computed: a causal mask
-// and a window. Their masks may be the lowest number or -inf; a mask that is only low is computed.
+// Keys that none of a block's queries sees, before and after, are not computed: a causal mask and a
+// window. Their masks may be the lowest number or -inf; a mask that is only low is computed.
 TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
   for (int64_t window : {1, 7, 40, 500}) {
     for (float hidden : {-HUGE_VALF, std::numeric_limits<float>::lowest(), -1e4f}) {

@@ -53,7 +53,8 @@ class ScoresTest : public testing::TestWithParam<Isa> {
     }
   }
 
-  // Mostly of the size that models have, now and then far beyond what a float's exponential holds.
+  // Mostly of the size that models have, now and then far beyond the range of a float's
+  // exponential.
   static Tensor Numbers(const Shape& shape, std::mt19937& random) {
     std::vector<float> values(NumElements(shape));
     std::normal_distribution<float> usual(0, 4);

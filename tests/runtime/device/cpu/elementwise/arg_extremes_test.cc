@@ -57,7 +57,7 @@ TEST_P(PlacesTest, PlacesInColumnsAreThoseOfThePlainLoop) {
     for (const int64_t size : {1, 3, 8, 17, 63, 64, 65, 130}) {
       const int64_t stride = size + 3;
       for (const bool with_nan : {false, true}) {
-        // Nothing behind the last column of the last row.
+        // Nothing after the last column of the last row.
         std::vector<float> x = RepeatingFloats((rows - 1) * stride + size, with_nan,
                                                static_cast<uint32_t>(rows + size));
         x.shrink_to_fit();

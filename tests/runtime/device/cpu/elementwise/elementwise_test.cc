@@ -182,7 +182,7 @@ TEST_P(ElementwiseTest, SinesAndTangentsErrorsAreBounded) {
   }
 }
 
-// A token's rotary angles lie in one vector with those of others.
+// A token's rotary angles lie in one vector with other tokens'.
 TEST_P(ElementwiseTest, NeighboursChangeNoBit) {
   for (Unary op : {Unary::kSin, Unary::kCos, Unary::kTan, Unary::kExp, Unary::kTanh, Unary::kErf,
                    Unary::kSigmoid, Unary::kSilu, Unary::kGelu, Unary::kLog}) {

@@ -1,5 +1,4 @@
-// TopK on every tier against its reference kernel: rows in every order, equals, and what is no
-// number.
+// TopK on every tier against its reference kernel: rows in every order, equals, and NaN.
 #include <algorithm>
 #include <limits>
 #include <random>

@@ -81,7 +81,7 @@ class BytePlanesTest : public testing::TestWithParam<Isa> {
     }
   }
 
-  // The operands behind weights of `maps` maps, and the node.
+  // The operands after weights of `maps` maps, and the node.
   std::string Rest(const std::string& x, const std::string& w, int64_t maps, double size,
                    const std::string& attributes) {
     const bool weights_move = w == "u8" ? OneIn(2) : OneIn(4);
