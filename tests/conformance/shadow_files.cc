@@ -4,8 +4,8 @@
 //
 // All model files below a folder are compared, as they are imported and after the load passes.
 // Sizes that a file fixes become axes as well, so that cases of one op say something of other
-// sizes; inputs with few elements that stand beside the file of a case are taken as constants,
-// since some decide shapes.
+// sizes; inputs with few elements that lie next to the file of a case are taken as constants, since
+// some decide shapes.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -223,7 +223,7 @@ bool SqueezeAll(ModelDraft& d, absl::string_view op) {
   return x != kNone && d.Add(op, {x}) != kNone;
 }
 
-// A number that is made of sizes, on its own or beside ids.
+// A number that is made of sizes, on its own or with ids.
 bool Number(ModelDraft& d, absl::string_view) {
   const ValueId number = DrawSizeNumber(d);
   const ValueId ids = d.PickInteger();

@@ -93,7 +93,7 @@ class ModelDraft {
   // The size of `dim` where it is the same at all trials, else -1.
   int64_t FixedSize(ValueId id, int64_t dim) const;
   int64_t SmallestSize(ValueId id, int64_t dim) const;
-  // The dims of fixed, or of other size.
+  // Returns the dims of fixed size, or the others.
   std::vector<int64_t> DimsWhere(ValueId id, bool fixed) const;
   // The least and the largest element.
   std::pair<double, double> RangeOf(ValueId id) const;

@@ -16,7 +16,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// For JSON of 4096 bytes, or half of that beside other requests.
+// For JSON of 4096 bytes, or half of that next to other requests.
 constexpr int64_t kParsingBytes = int64_t{64} << 10;
 
 // Reads all that a view points to, so that a sanitizer sees freed memory.

@@ -90,7 +90,7 @@ std::string Header(absl::string_view method, absl::string_view type) {
                             Field(":authority", "a"), Field("content-type", type)));
 }
 
-// Calls and their messages, beside those that every client makes.
+// Calls and their messages, besides those that every client makes.
 std::vector<Seed> Calls() {
   const std::string large(3 << 19, 'z');  // more than is decompressed at a time
   const std::string value = absl::StrCat("\n\x80\x80\x60", large);

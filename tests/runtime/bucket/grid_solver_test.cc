@@ -100,7 +100,7 @@ TEST(GridSolverTest, ABatchBeyondTheProductLimitRunsAsSeveralReplays) {
     return static_cast<double>(10 + sizes[0] * binding[1]);
   };
   const GridOptions options = {.most = {3, 1}, .batch_axis = 0, .max_product = 200};
-  // Beside 100 the limit allows 2 rows: 2 + 2 + 1.
+  // With 100 the limit allows 2 rows: 2 + 2 + 1.
   EXPECT_EQ(GridCost(seen, Sets{{1, 2, 8}, {100}}, cost, options), 3 * 10 + 500);
 }
 

@@ -18,7 +18,7 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
     int64_t max_stall_ns = 20'000'000;
     int64_t prefix = 0;     // tokens of each prompt that another request has computed before
     int64_t copies = 1;     // how often each request is made
-    int64_t others = 0;     // requests beside them
+    int64_t others = 0;     // requests next to them
     bool together = false;  // submitted before the first step
   };
 

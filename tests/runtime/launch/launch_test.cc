@@ -1,4 +1,4 @@
-// Requests under way beside their caller, and streams that wait for each other.
+// Requests under way next to their caller, and streams that wait for each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -115,7 +115,7 @@ TEST(OpFactsTest, FactsAgreeWithEachOther) {
   for (const OpRow& row : AllOps()) {
     SCOPED_TRACE(std::string(row.name));
     const OpFacts& facts = FactsOf(row);
-    // Traits say it already: a rule beside them would not be asked.
+    // Traits say it already: a rule next to them would not be asked.
     if (row.Has(kView) || row.Has(kElementwise)) {
       EXPECT_EQ(facts.rows, RowRule::kMixes);
       EXPECT_EQ(facts.packing, PackRule::kNone);

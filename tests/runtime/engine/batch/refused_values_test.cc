@@ -1,4 +1,4 @@
-// A value of an input that an op cannot use ends its own request, on every device, alone and beside
+// A value of an input that an op cannot use ends its own request, on every device, alone and with
 // others: INVALID_ARGUMENT that names input, value and range.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ struct Case {
   std::function<void(ModelBuilder&)> build;
   std::vector<int64_t> good;
   std::vector<std::vector<int64_t>> bad;
-  // Parts of the error for the first of `bad`, beside the name of v; the others fail alike.
+  // Parts of the error for the first of `bad`, next to the name of v; the others fail alike.
   std::vector<std::string> says;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 class DeferredProofTest : public ProofFixture {
  protected:
-  // Nothing is padded along axes beside the batch, but for `other_axes`.
+  // Nothing is padded along axes besides the batch, except `other_axes`.
   std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel(),
                               bool other_axes = false) {
     std::set<std::string> off;

@@ -146,7 +146,7 @@ TEST_F(BiasAndMaskTest, NoNumberHides) {
   EXPECT_EQ(RunWith(bias_, keep_), "exact");
 }
 
-// A client's bias beside a causal table has to leave the first key to every query.
+// A client's bias with a causal table has to leave the first key to every query.
 TEST_F(HiddenKeysTest, ABiasBesideACausalTable) {
   ModelBuilder b;
   b.Input("x", {"batch", "s", "4"}).Input("bias", {"batch", "1", "s"});

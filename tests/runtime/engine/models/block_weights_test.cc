@@ -1,4 +1,4 @@
-// Models whose weights are of a few bits with a factor for each block, from file to answer: beside
+// Models whose weights are of a few bits with a factor for each block, from file to answer: against
 // the same model with the floats that they stand for, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -295,7 +295,7 @@ class JoinedBlockWeightsTest : public testing::Test {
     return b.Bytes();
   }
 
-  // Products by kernel, in a recipe of the stored weights; checks answers beside the floats'.
+  // Products by kernel, in a recipe of the stored weights; checks answers against the floats'.
   std::vector<std::string> ProductsOf(const std::vector<Form>& forms) {
     const TempFolder folder;
     EngineFixture fixture;

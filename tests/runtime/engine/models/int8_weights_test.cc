@@ -1,5 +1,5 @@
 // Models that store weights as int8 with factors, in the forms that exporters write, from file to
-// answer: beside the plain loops of the reference device, on every tier.
+// answer: against the plain loops of the reference device, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Products of quantised rows by quantised weights, in the forms that onnxruntime's quantiser and
-// optimiser write, from file to answer: beside the nodes of the file, run one after another by
+// optimiser write, from file to answer: against the nodes of the file, run one after another by
 // their reference kernels, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -98,7 +98,7 @@ TEST_F(ServedOpsTest, APlaceOutsideIsAnErrorThatNamesIt) {
   SetAttribute(*b.graph().mutable_node(0), "strides", std::vector<int64_t>{2});
   AddOutput(b, "y", Proto::FLOAT, {"batch", "1", "4"});
   Load(b);
-  // Places count over the whole batch: rows of other requests would move them.
+  // Indices count over the whole batch: rows of other requests would move them.
   EXPECT_FALSE(model_->batches_requests());
   const std::vector<float> x = {5, 6};
   std::vector<int64_t> places = {1, 2};

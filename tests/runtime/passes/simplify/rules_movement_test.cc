@@ -348,7 +348,7 @@ TEST(MovementRulesTest, PlacesThatMayLieInAnotherRowStay) {
   }
 }
 
-// Picks one element of each row at a place, as exporters index by two lists.
+// Picks one element of each row at an index, as exporters index by two lists.
 std::string CountedRows(absl::string_view rows, absl::string_view x, absl::string_view more) {
   return absl::StrCat("graph {\n  input %x: f32", x, R"(
     input %place: i64[3, 1]

@@ -302,7 +302,7 @@ TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
   }
 }
 
-// A query that sees no key by a finite mask attends to all of them, beside others that do not.
+// A query that sees no key by a finite mask attends to all of them, next to others that do not.
 TEST_P(AttentionTest, QueryWithoutAVisibleKeyAttendsToAll) {
   Head head(50, 60, 16, 16, Mask::kBiasPerQuery, 37);
   for (int64_t i = 0; i < 50; ++i) {

@@ -1,4 +1,4 @@
-// Places of the largest and smallest beside the plain loop, among equals and numbers that are none.
+// Indices of the largest and smallest against the plain loop, among equals and NaN.
 #include "runtime/device/cpu/elementwise/arg_extremes.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Products by weights of a few bits on products of bytes: as exact as sums of floats, and the same
-// bits for a row whatever stands beside it.
+// bits for a row whatever the other rows are.
 #include "runtime/device/cpu/gemm/gemm_block_digits.h"
 
 #include <gtest/gtest.h>
