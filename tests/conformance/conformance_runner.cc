@@ -49,7 +49,7 @@ struct Options {
 // Folders of the suite that hold cases; `real` needs downloads, `light` has no data.
 constexpr const char* kFolders[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
 
-// The suite's folder in a Python environment, or "" when there is none.
+// Returns the suite's folder in a Python environment, or "" when there is none.
 std::string FindSuite(const std::string& environment) {
   std::error_code error;
   for (const auto& python : fs::directory_iterator(fs::path(environment) / "lib", error)) {
@@ -82,7 +82,7 @@ absl::Status RunCase(const std::string& folder, const Options& options) {
   return absl::OkStatus();
 }
 
-// The score in a file of lines "<list> <way> <passed>"; -1 when there is none.
+// Returns the score in a file of lines "<list> <way> <passed>"; -1 when there is none.
 int ExpectedScore(const Options& options) {
   std::ifstream file(options.score);
   std::string list, way;

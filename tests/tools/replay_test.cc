@@ -40,7 +40,7 @@ class ReplayTest : public testing::Test {
     return builder;
   }
 
-  // The file of a store that holds the recipe of four rows.
+  // Returns the file of a store that holds the recipe of four rows.
   std::string StoredRecipe() {
     const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path_});
     EXPECT_TRUE(model.ok()) << model.status();
@@ -63,7 +63,7 @@ class ReplayTest : public testing::Test {
     return text;
   }
 
-  // The numbers after "output 0:".
+  // Returns the numbers after "output 0:".
   static std::vector<double> Values(const std::string& text) {
     std::vector<double> values;
     std::istringstream rest(text.substr(text.find("output 0:") + 9));

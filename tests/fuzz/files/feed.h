@@ -8,7 +8,7 @@
 
 namespace reprise::fuzz {
 
-// Whether the bytes were taken; refusing them is no fault.
+// Returns whether the bytes were taken; refusing them is no fault.
 bool FeedOnnx(absl::string_view bytes);  // a model file: the importer
 bool FeedLoad(absl::string_view bytes);  // a model file: all that loading does
 bool FeedGguf(absl::string_view bytes);  // a GGUF file: members, tensors, the graph it stands for

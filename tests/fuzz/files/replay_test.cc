@@ -28,8 +28,8 @@ int Factor() {
   return factor == nullptr ? 1 : std::max(std::atoi(factor), 1);
 }
 
-// How many of the changed seeds were taken. Changes pile up: each begins with the last one that was
-// taken.
+// Returns how many of the changed seeds were taken. Changes pile up: each begins with the last one
+// that was taken.
 int FeedChanged(const std::vector<std::string>& seeds, Feed feed, Mutate mutate, int count) {
   google::protobuf::SetLogHandler(nullptr);  // a line for each message that is none
   Chance chance(7 + Factor());

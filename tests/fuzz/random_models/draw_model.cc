@@ -109,7 +109,8 @@ std::vector<int64_t> Thresholds(const Graph& graph) {
   return {numbers.begin(), numbers.end()};
 }
 
-// The dims that an exporter says of the outputs: a fixed size, the axis, or a name of its own.
+// Returns the dims that an exporter says of the outputs: a fixed size, the axis, or a name of its
+// own.
 std::map<std::string, std::vector<Dim>> DeclaredDims(const ModelDraft& draft,
                                                      const Signature& signature) {
   std::map<std::string, std::vector<Dim>> declared;

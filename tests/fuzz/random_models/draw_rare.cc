@@ -5,7 +5,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// `x` with another number of features: [..., features].
+// Returns `x` with another number of features: [..., features].
 ValueId WithFeatures(ModelDraft& d, ValueId x, int64_t features) {
   if (x == kNone) return kNone;
   const int64_t width = d.FixedSize(x, d.RankOf(x) - 1);

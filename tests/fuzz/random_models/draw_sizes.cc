@@ -7,7 +7,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// `x` with positions along some axis seeing each other, of the same shape.
+// Returns `x` with positions along some axis seeing each other, of the same shape.
 ValueId Mix(ModelDraft& d, ValueId x) {
   Chance& chance = d.chance();
   const int64_t rank = d.RankOf(x);

@@ -46,7 +46,8 @@ class Evaluation {
   // INVALID_ARGUMENT where an op does not take its operands.
   absl::StatusOr<Tensor> ValueOf(ValueId id);
   absl::StatusOr<std::vector<Tensor>> Outputs();
-  // Whether some op looked something up for a result without elements: nothing reads the indices.
+  // Returns whether some op looked something up for a result without elements: nothing reads the
+  // indices.
   bool LookedUpNothing() const { return looked_up_nothing_; }
 
  private:

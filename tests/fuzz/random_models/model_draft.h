@@ -46,13 +46,13 @@ class ModelDraft {
   ValueId Float(double value) { return Constant(Tensor::FloatScalar(static_cast<float>(value))); }
   // Random floats that keep the magnitude of their other factor, `inner` of them in a sum.
   ValueId Weight(Shape shape, int64_t inner = 1);
-  // Numbers in [low, high] of any dtype.
+  // Returns numbers in [low, high] of any dtype.
   ValueId Numbers(DType dtype, Shape shape, double low, double high);
-  // The results of a new node, or nothing where some trial does not take it, or gives results that
-  // are of no use: too many elements, too large numbers. `hidden`: not to be picked.
+  // Returns the results of a new node, or nothing where some trial does not take it, or gives
+  // results that are of no use: too many elements, too large numbers. `hidden`: not to be picked.
   std::vector<ValueId> AddNode(absl::string_view op, std::vector<ValueId> inputs,
                                Attributes attributes = {}, size_t outputs = 1);
-  // Its first result, or kNone; also where an operand is kRefused.
+  // Returns its first result, or kNone; also where an operand is kRefused.
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {},
               size_t outputs = 1);
   // If over values of equal dtype; the trials decide which of them must be known where.
@@ -75,27 +75,27 @@ class ModelDraft {
   // --- Picking. ---
   // A value that passes, rather a new one than an old one; kNone where there is none.
   ValueId Pick(const Filter& filter);
-  // A float32 value of `low` to `high` dims.
+  // Returns a float32 value of `low` to `high` dims.
   ValueId PickFloat(int64_t low = 0, int64_t high = 5);
   ValueId PickInteger();
   ValueId PickBool();  // made, where there is none
-  // The results that nothing uses yet, and that answers may hold.
+  // Returns the results that nothing uses yet, and that answers may hold.
   std::vector<ValueId> Loose() const;
 
   // --- Looking. ---
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
   DType TypeOf(ValueId id) const { return id == kNone ? DType::kUndefined : known_[id].dtype; }
-  // The number of dims; -1 where it differs.
+  // Returns the number of dims; -1 where it differs.
   int64_t RankOf(ValueId id) const;
   // By trial that counts.
   std::vector<int64_t> SizesOf(ValueId id, int64_t dim) const;
-  // The size of `dim` where it is the same at all trials, else -1.
+  // Returns the size of `dim` where it is the same at all trials, else -1.
   int64_t FixedSize(ValueId id, int64_t dim) const;
   int64_t SmallestSize(ValueId id, int64_t dim) const;
   // Returns the dims of fixed size, or the others.
   std::vector<int64_t> DimsWhere(ValueId id, bool fixed) const;
-  // The least and the largest element.
+  // Returns the least and the largest element.
   std::pair<double, double> RangeOf(ValueId id) const;
   bool DependsOnData(ValueId id) const { return known_[id].data; }
   std::vector<const Tensor*> TensorsOf(ValueId id) const;  // one a trial that counts

@@ -32,16 +32,16 @@ Signature DrawSignature(Chance& chance);
 // Sizes of each axis at the trials of a draft.
 std::vector<Sizes> DrawTrials(const Signature& signature, Chance& chance);
 
-// The contents of an input in a request of these sizes, by its name: `ids` is below kIds, `mask`
-// and `keep` ones, mostly with zeros after them, `flag` and `count` bools and small integers,
-// others floats and bytes.
+// Returns the contents of an input in a request of these sizes, by its name: `ids` is below kIds,
+// `mask` and `keep` ones, mostly with zeros after them, `flag` and `count` bools and small
+// integers, others floats and bytes.
 Tensor ContentsOf(const std::string& name, DType dtype, const std::vector<Dim>& dims,
                   const Sizes& sizes, Chance& chance);
 
 // Puts infinities, NaN and huge numbers here and there into floats.
 Tensor MadeWild(const Tensor& tensor, Chance& chance);
 
-// The same of all inputs of a graph, by position.
+// Returns the same of all inputs of a graph, by position.
 std::vector<Tensor> DrawContents(const Graph& graph, const Sizes& sizes, Chance& chance);
 
 }  // namespace reprise::fuzz

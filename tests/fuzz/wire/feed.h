@@ -15,7 +15,7 @@ struct Arrival {
   bool client_vanishes = false;  // it closes its side, and reads none of its answers
   bool is_spare = false;         // the connection is above the port's limit; it has little room
 };
-// The arrival that the first byte of a fuzzer's input stands for; `size` bytes follow it.
+// Returns the arrival that the first byte of a fuzzer's input stands for; `size` bytes follow it.
 Arrival ArrivalOf(unsigned char byte, size_t size);
 
 // The outcome of a connection.

@@ -29,7 +29,7 @@ class Mapped {
   ~Mapped() { munmap(data_, bytes_); }
   char* data() const { return data_; }
 
-  // Whether the system was asked for huge pages in the mapping that holds byte `at`.
+  // Returns whether the system was asked for huge pages in the mapping that holds byte `at`.
   bool WantsHugePages(size_t at) const {
     std::ifstream smaps("/proc/self/smaps");
     const auto address = reinterpret_cast<uintptr_t>(data_ + at);

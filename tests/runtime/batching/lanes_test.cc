@@ -25,7 +25,7 @@ class LanesTest : public SchedulerTest {
     item->shape.priority = priority;
     return Submit(queue, std::move(item));
   }
-  // How many of the next `count` batches each share gets.
+  // Returns how many of the next `count` batches each share gets.
   std::map<std::string, int> Take(int count) {
     std::map<std::string, int> taken;
     for (int i = 0; i < count; ++i) {

@@ -14,7 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using Sets = std::vector<std::vector<int64_t>>;
 
-// Every set of boundaries of an axis that holds its largest size, with at most `most` of them.
+// Returns every set of boundaries of an axis that holds its largest size, with at most `most` of
+// them.
 Sets AllSets(const std::vector<WeightedSize>& along, int most) {
   Sets sets;
   for (uint32_t chosen = 0; chosen < (1u << (along.size() - 1)); ++chosen) {

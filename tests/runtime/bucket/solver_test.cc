@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 double SizeAsCost(int64_t size) { return static_cast<double>(size); }
 
-// The cheapest of every set of at most `most` boundaries that holds the largest size.
+// Returns the cheapest of every set of at most `most` boundaries that holds the largest size.
 double CheapestOfAllSets(const std::vector<WeightedSize>& seen, int most, const BoundaryCost& cost,
                          const BoundaryCost& price) {
   double best = std::numeric_limits<double>::infinity();

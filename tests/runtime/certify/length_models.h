@@ -144,7 +144,7 @@ inline Outputs EndsInPadding(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(y)};
 }
 
-// Which integers are large, the last first: ones and zeros are all small.
+// Returns which integers are large, the last first: ones and zeros are all small.
 inline Outputs LargeOnesTurnedRound(const Inputs& inputs) {
   const Matrix numbers(inputs[0]);
   Matrix y(numbers.rows, numbers.columns);

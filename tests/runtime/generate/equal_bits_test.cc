@@ -50,7 +50,7 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
     ASSERT_TRUE(generator.Submit(std::move(request)).ok());
   }
 
-  // The answers to all prompts, copy by copy.
+  // Returns the answers to all prompts, copy by copy.
   std::vector<Told> Answers(const Way& way) {
     auto made = Generator::Create(fixture_.engine, model_,
                                   {.context = 256,

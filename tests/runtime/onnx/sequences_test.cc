@@ -27,7 +27,7 @@ struct Sequences : ModelBuilder {
   }
 };
 
-// The op that makes output `y`, and the names of its inputs.
+// Returns the op that makes output `y`, and the names of its inputs.
 std::string Made(const ModelBuilder& builder) {
   auto model = Import(builder);
   if (!model.ok()) return std::string(model.status().message());

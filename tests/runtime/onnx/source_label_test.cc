@@ -13,7 +13,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The label of every node.
+// Returns the label of every node.
 std::vector<std::string> Labels(const ModelBuilder& builder) {
   const auto model = Import(builder);
   EXPECT_TRUE(model.ok()) << model.status();

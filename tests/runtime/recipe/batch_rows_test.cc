@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Whether the output of the last node, fed by a batch of four, is marked.
+// Returns whether the output of the last node, fed by a batch of four, is marked.
 bool OutputIsMarked(const std::string& body) {
   absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", body, "\n}\n"));
   EXPECT_TRUE(graph.ok()) << graph.status().ToString();

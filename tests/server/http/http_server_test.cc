@@ -34,7 +34,7 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   });
 }
 
-// An account that outlives every server of these tests.
+// Returns an account that outlives every server of these tests.
 const ByteAccount* AccountOf(int64_t max_bytes) {
   static std::list<ByteAccount> accounts;
   return &accounts.emplace_back(ByteLimits{.max_bytes = max_bytes});
@@ -68,7 +68,7 @@ class RawClient {
     EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // All that comes until `end` has come or the connection ends.
+  // Returns all that comes until `end` has come or the connection ends.
   std::string ReadUntil(const std::string& end) {
     std::string read;
     char buffer[4096];

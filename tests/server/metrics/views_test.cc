@@ -22,7 +22,7 @@ class ViewsTest : public ::testing::Test {
   ViewsTest() : metrics_(catalogue_.Model("bert", "1")) {
     catalogue_.Announce(metrics_, {.buckets = {"t16", "t32", "t64"}, .axes = {"sequence"}});
   }
-  // How many lines of a scrape have the labels of the model.
+  // Returns how many lines of a scrape have the labels of the model.
   int Lines(const std::string& name) {
     const std::string text = catalogue_.Scrape();
     int lines = 0;

@@ -24,7 +24,7 @@ class FinishTest : public InferenceTest {
   static PartAnswer Answer(absl::Status status, int64_t batch = 0) {
     return {.response = {.status = std::move(status), .info = {.batch = batch}}};
   }
-  // A step that notes that it ran.
+  // Returns a step that notes that it ran.
   AnswerStep Step(int number, absl::Status status = absl::OkStatus()) {
     return [this, number, status](InferResult&) {
       steps_.push_back(number);

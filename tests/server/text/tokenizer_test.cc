@@ -121,7 +121,7 @@ TEST(TokenizerTest, BothTextsOfAPairFarBeyondTheContextAreCutAsShortOnesAre) {
   EXPECT_THAT(second->ids, ElementsAre(2, 5, 5, 3, 6, 6, 6, 3));
 }
 
-// A tokenizer of words whose post-processor is given.
+// Returns a tokenizer of words whose post-processor is given.
 std::unique_ptr<Tokenizer> PostProcessed(absl::string_view post_processor) {
   auto tokenizer =
       Tokenizer::Load({.kind = TokenizerKind::kJson,
@@ -202,7 +202,7 @@ TEST(TokenizerTest, LongTextEndsWithTheErrorOfItsQuestion) {
   EXPECT_EQ(text.status(), absl::DeadlineExceededError("late"));
 }
 
-// A tokenizer of WordPiece whose normalizer, pre-tokenizer and longest word are given.
+// Returns a tokenizer of WordPiece whose normalizer, pre-tokenizer and longest word are given.
 std::unique_ptr<Tokenizer> Words(absl::string_view normalizer, absl::string_view pre_tokenizer) {
   auto tokenizer = Tokenizer::Load(
       {.kind = TokenizerKind::kJson,

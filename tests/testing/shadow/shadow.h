@@ -29,8 +29,8 @@ struct ShadowCounts {
 std::string ShadowDifference(const Graph& graph, const std::vector<Binding>& bindings,
                              ShadowCounts& counts);
 
-// `graph` with an axis in place of each dim of its inputs that is 2 or more, and the sizes that
-// they were: sizes in the file do not matter then.
+// Returns `graph` with an axis in place of each dim of its inputs that is 2 or more, and the sizes
+// that they were: sizes in the file do not matter then.
 Graph WithAxesFor(const Graph& graph, std::map<std::string, int64_t>& sizes);
 
 }  // namespace reprise

@@ -85,9 +85,9 @@ class NodeRun {
     return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
   }
 
-  // The outputs that `option` computes when its launch is cut into `parts`. Checks that nothing
-  // outside outputs and workspace is written. `only_part`: it is called by itself, as its lone
-  // part where it is the first; -1: all are.
+  // Returns the outputs that `option` computes when its launch is cut into `parts`. Checks that
+  // nothing outside outputs and workspace is written. `only_part`: it is called by itself, as its
+  // lone part where it is the first; -1: all are.
   std::vector<Tensor> RunOption(const Device& device, const KernelOption& option, int parts,
                                 bool in_place = false, int64_t live_rows = 0, int only_part = -1) {
     absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);

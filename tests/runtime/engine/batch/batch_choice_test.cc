@@ -34,7 +34,7 @@ class BatchChoiceTest : public testing::Test {
     return *model_->Measure(request.request);
   }
 
-  // The positions that share a replay with the first one, as the queue finds them.
+  // Returns the positions that share a replay with the first one, as the queue finds them.
   std::vector<size_t> Together(const std::vector<RequestShape>& shapes) {
     std::vector<const RequestShape*> waiting;
     for (const RequestShape& shape : shapes) waiting.push_back(&shape);

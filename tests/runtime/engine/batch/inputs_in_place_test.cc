@@ -53,7 +53,7 @@ class InputsInPlaceTest : public testing::Test {
         *fixture_.stream);
   }
 
-  // The bytes of the stream's own inputs after that run, where they held 0x5a before.
+  // Returns the bytes of the stream's own inputs after that run, where they held 0x5a before.
   std::vector<uint8_t> CopiedBy(int64_t rows, size_t shift) {
     std::memset(fixture_.stream->inputs(), 0x5a, kPast * kWidth * sizeof(float));
     EXPECT_TRUE(Run(rows, shift).status.ok());

@@ -58,7 +58,7 @@ class HiddenKeysTest : public testing::Test {
                                     [&](const ModelAxis& one) { return one.symbol == axis; });
     return found->certificate;
   }
-  // The bucket that answered, whose answer equals the exact shape's.
+  // Returns the bucket that answered, whose answer equals the exact shape's.
   std::string Run(const Request& request) {
     const Response got = fixture_.engine.RunOne(*padded_, request, *fixture_.stream);
     const Response want = fixture_.engine.RunOne(*exact_, request, *fixture_.stream);

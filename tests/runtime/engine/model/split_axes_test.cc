@@ -50,7 +50,7 @@ class SplitAxesTest : public testing::Test {
     const auto* data = reinterpret_cast<const float*>(bytes.data());
     return {data, data + bytes.size() / sizeof(float)};
   }
-  // The numpy sum of the two inputs that Run sends.
+  // Returns the numpy sum of the two inputs that Run sends.
   static std::vector<float> SumOf(const Shape& x, const Shape& y, const Shape& sum) {
     const std::vector<float> xs = ValuesOf(0, x), ys = ValuesOf(1, y);
     std::vector<float> result;

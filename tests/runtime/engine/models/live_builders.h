@@ -94,7 +94,7 @@ class LiveModel {
   std::string LayerNorm(const std::string& x, int64_t width) {
     return Node("LayerNormalization", {x, Weight({width}, 1), Weight({width}, 0.2)});
   }
-  // A dim of x as the graph computes it.
+  // Returns a dim of x as the graph computes it.
   std::string DimOf(const std::string& x, int64_t dim) {
     return Node("Gather", {Node("Shape", {x}), Ints({dim})});
   }

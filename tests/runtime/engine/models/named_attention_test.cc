@@ -38,7 +38,7 @@ class NamedAttentionTest : public testing::Test {
     b_.Floats("cosine", {rows, half}, cosine);
     b_.Floats("sine", {rows, half}, sine);
   }
-  // The kernels of the recipe at `sizes`, by axis, that are reference kernels.
+  // Returns the kernels of the recipe at `sizes`, by axis, that are reference kernels.
   std::vector<std::string> SlowKernels(const std::vector<int64_t>& sizes) {
     const auto model =
         fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});

@@ -149,7 +149,7 @@ std::string AttributesText(const Attributes& attributes) {
   return absl::StrJoin(items, ", ");
 }
 
-// The launch of a forest over `rows` rows, with `x` as its operand.
+// Returns the launch of a forest over `rows` rows, with `x` as its operand.
 NodeRun RunOf(const BuiltForest& forest, int64_t rows, int64_t columns, const Tensor& x) {
   NodeRun run(absl::StrCat("input %x: ", DTypeName(x.dtype()), "[", rows, ", ", columns,
                            "]\nparam %f: u8[", forest.bytes.num_elements(),

@@ -78,7 +78,8 @@ class Steps {
   int runs_ = 0;
 };
 
-// A helper that comes for the first steps only, as one whose core the system gives to others.
+// Returns a helper that comes for the first steps only, as one whose core the system gives to
+// others.
 LaunchWorkers::Sequence FirstOf(const LaunchWorkers::Sequence& sequence, uint32_t steps) {
   LaunchWorkers::Sequence first = sequence;
   first.steps = steps;

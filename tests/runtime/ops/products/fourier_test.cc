@@ -18,7 +18,7 @@ const Attributes kInverse = {{"inverse", int64_t{1}}};
 const Attributes kOnesided = {{"onesided", int64_t{1}}};
 const Attributes kReal = {{"inverse", int64_t{1}}, {"onesided", int64_t{1}}};
 
-// Numbers that no symmetry makes right by chance.
+// Returns numbers that no symmetry makes right by chance.
 std::vector<double> Signal(int64_t count) {
   std::vector<double> x;
   for (int64_t i = 0; i < count; ++i) {

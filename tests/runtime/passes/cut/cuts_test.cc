@@ -190,7 +190,8 @@ TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
   EXPECT_THAT(CutNames(MustParse(kChoice), {"flag"}), ElementsAre("choice 0"));
 }
 
-// The cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in branches.
+// Returns the cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in
+// branches.
 size_t CutsOfChain(int links, absl::string_view link) {
   std::string text =
       "graph {\n  input %v0: f32[n]\n  input %flag: bool[m]\n  input %other: bool[m]\n";

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// A Scan as the importer takes it apart; `sums` makes %sum of %difference.
+// Returns a Scan as the importer takes it apart; `sums` makes %sum of %difference.
 std::string Scan(absl::string_view sums) {
   return absl::StrCat(R"(graph {
     input %x: f32[n, 3]

@@ -304,7 +304,7 @@ TEST(MovementRulesTest, AGatherNdOfAnotherOrderOrOfAPartStays) {
   ExpectUnchanged(*Canonicalize(), GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1", "[2, 1, 3, 2]"));
 }
 
-// The element after the largest of each of three rows, as exporters index by two lists.
+// Returns the element after the largest of each of three rows, as exporters index by two lists.
 std::string FlatRows(absl::string_view starts, absl::string_view rows, absl::string_view places) {
   return absl::StrCat(R"(graph {
     input %x: f32[3, 5, 4]

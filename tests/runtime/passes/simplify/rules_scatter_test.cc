@@ -17,7 +17,7 @@ constexpr char kUpdates[] = R"(graph {
     output %y
   })";
 
-// A scatter of [2, 3] places that are the constant `indices`.
+// Returns a scatter of [2, 3] places that are the constant `indices`.
 std::string Scatter(absl::string_view indices, absl::string_view attributes = "") {
   return absl::StrCat(R"(graph {
     input %data: f32[2, 3]

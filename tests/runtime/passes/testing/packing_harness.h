@@ -20,7 +20,7 @@ inline constexpr absl::string_view kLength =
     "const %one0: i64[] = {1}\nconst %zero1: i64[1] = {0}\nconst %one1: i64[1] = {1}\n"
     "%xs: ? = Shape(%x)\n%len0: ? = Gather(%xs, %one0)\n%len: ? = Unsqueeze(%len0, %zero1)\n";
 
-// The graph whose body is `text`.
+// Returns the graph whose body is `text`.
 Graph Symbolic(absl::string_view text);
 
 // It, packed; the pass's error where it cannot be.

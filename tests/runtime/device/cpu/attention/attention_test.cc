@@ -64,7 +64,7 @@ struct Head {
     kernels.rows(args, begin, end);
   }
 
-  // A number as the kernel multiplies it.
+  // Returns a number as the kernel multiplies it.
   float Operand(float x) const { return rounded ? BFloat16ToFloat(FloatToBFloat16(x)) : x; }
 
   // The plain loop, in double: [v_head_dim] of query `i`.
@@ -128,7 +128,7 @@ struct NamedKernels {
   bool rounding = false;
 };
 
-// All that this machine has.
+// Returns all that this machine has.
 std::vector<NamedKernels> AllKernels() {
   std::vector<NamedKernels> all;
   for (const Isa isa : TestedTiers()) {

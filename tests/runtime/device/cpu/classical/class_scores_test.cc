@@ -18,7 +18,7 @@ using ops::PostTransform;
 using ops::ScoreRule;
 using ops::ScoreRules;
 
-// The body of a graph of one node with two results of x [rows, columns].
+// Returns the body of a graph of one node with two results of x [rows, columns].
 std::string NodeText(const char* op, int64_t rows, int64_t columns, Attributes attributes) {
   Graph graph;
   const ValueId x = graph.AddInput("x", DType::kFloat32, {{.size = rows}, {.size = columns}});

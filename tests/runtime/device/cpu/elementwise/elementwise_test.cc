@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Floats dense in [low, high], and the same number spread evenly over the exponents in it.
+// Returns floats dense in [low, high], and the same number spread evenly over the exponents in it.
 std::vector<float> Sweep(float low, float high) {
   std::vector<float> x;
   constexpr int kSteps = 200000;
@@ -31,7 +31,7 @@ std::vector<float> Sweep(float low, float high) {
 class ElementwiseTest : public testing::TestWithParam<Isa> {
  protected:
   const ElementwiseKernels& kernels() const { return ElementwiseKernelsFor(GetParam()); }
-  // The largest |ours - exact| / scale(x, exact) over x.
+  // Returns the largest |ours - exact| / scale(x, exact) over x.
   template <class Exact, class Scale>
   double WorstError(Unary op, const std::vector<float>& x, Exact exact, Scale scale) const {
     std::vector<float> y(x.size());

@@ -25,8 +25,9 @@ constexpr DType kDTypes[] = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
                              DType::kInt32,    DType::kInt64,   DType::kBool};
 constexpr int64_t kCounts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 67, 130};
 
-// Numbers of every kind that a dtype has: small and large, its limits and beyond other dtypes',
-// halves between neighbours, infinities, NaN; for bools also bytes that no bool should have.
+// Returns numbers of every kind that a dtype has: small and large, its limits and beyond other
+// dtypes', halves between neighbours, infinities, NaN; for bools also bytes that no bool should
+// have.
 Tensor Numbers(DType dtype, int64_t count, std::mt19937& random) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double special[] = {0,

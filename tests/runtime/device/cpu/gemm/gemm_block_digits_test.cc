@@ -15,7 +15,7 @@
 namespace reprise::cpu {
 namespace {
 
-// The tiers that multiply bytes.
+// Returns the tiers that multiply bytes.
 std::vector<Isa> ByteTiers() {
   std::vector<Isa> tiers;
   for (Isa isa : ProductTiers()) {

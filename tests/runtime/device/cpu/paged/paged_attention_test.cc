@@ -81,8 +81,8 @@ class Sequence {
 
   float Next() { return std::normal_distribution<float>()(random_); }
 
-  // Rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys and
-  // values, rather than in pages.
+  // Returns rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys
+  // and values, rather than in pages.
   std::vector<float> Run(const PagedKernels& kernels, const std::vector<float>& q,
                          const std::vector<int64_t>& positions, int64_t tile, bool carried = false,
                          bool half = false) {
