@@ -1,4 +1,4 @@
-// Requests of given lengths, and what an engine without a server does with them.
+// Requests of given lengths, and their answers by an engine without a server.
 #pragma once
 
 #include <cstdint>

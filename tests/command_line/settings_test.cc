@@ -1,4 +1,4 @@
-// Flags from variables and files: which counts, and what is wrong with one.
+// Flags from variables and files: which one counts, and errors in one.
 
 #include "command_line/settings.h"
 

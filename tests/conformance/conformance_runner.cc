@@ -7,10 +7,9 @@
 // The environment is a Python environment with the onnx package, whose data files hold the suite:
 // every case below its folders node, simple, pytorch-converted and pytorch-operator that is in
 // scope is run. --suite names that folder itself; --list says which list of cases it is in the file
-// of scores (onnx-1.16 without it). With --score the run fails when the number that pass is not
-// that of the line "<list> <way>" in FILE. Without cases on the command line all are run. WAY is
-// one of those of execute.h. --print-cases runs nothing and prints the folders of the cases in
-// scope.
+// of scores (onnx-1.16 without it). With --score the run fails when the number that pass differs
+// from the line "<list> <way>" in FILE. Without cases on the command line all are run. WAY is one
+// of those of execute.h. --print-cases runs nothing and prints the folders of the cases in scope.
 //
 // --models runs every case in FOLDER, whatever its ops, against the tighter bound that answers of
 // whole models have: 1e-4 + 1e-4 relative.
@@ -50,7 +49,7 @@ struct Options {
 // Folders of the suite that hold cases; `real` needs downloads, `light` has no data.
 constexpr const char* kFolders[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
 
-// The suite's folder in a Python environment, or "" when there is none.
+// Returns the suite's folder in a Python environment, or "" when there is none.
 std::string FindSuite(const std::string& environment) {
   std::error_code error;
   for (const auto& python : fs::directory_iterator(fs::path(environment) / "lib", error)) {
@@ -83,7 +82,7 @@ absl::Status RunCase(const std::string& folder, const Options& options) {
   return absl::OkStatus();
 }
 
-// The score in a file of lines "<list> <way> <passed>"; -1 when there is none.
+// Returns the score in a file of lines "<list> <way> <passed>"; -1 when there is none.
 int ExpectedScore(const Options& options) {
   std::ifstream file(options.score);
   std::string list, way;

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
-// The value of a parameter expression.
+// Returns the value of a parameter expression.
 absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
                                          const std::vector<Tensor>& parameters) {
   if (expr.is_leaf()) return parameters[expr.index()].Aligned();
@@ -119,8 +119,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGraph(const Graph& graph, const Impo
   return outputs;
 }
 
-// The sizes of all symbols, and the values of the inputs that decide shapes, as the engine finds
-// them.
+// Returns the sizes of all symbols, and the values of the inputs that decide shapes, as the engine
+// finds them.
 Binding BindingOf(const ImportedModel& model, const std::vector<Tensor>& inputs) {
   Binding binding;
   for (size_t i = 0; i < inputs.size() && i < model.inputs.size(); ++i) {

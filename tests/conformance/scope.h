@@ -12,7 +12,7 @@ namespace reprise {
 // Why the model is outside the promise ("op 'Conv'", "dtype string"), or nothing when it is inside.
 std::optional<std::string> OutsideScope(const onnx::ModelProto& model);
 
-// The reason in the table of exclusions, if the case is in it.
+// Returns the reason in the table of exclusions, if the case is in it.
 std::optional<std::string> ExclusionReason(const std::string& case_name);
 
 }  // namespace reprise

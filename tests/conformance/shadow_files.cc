@@ -4,8 +4,8 @@
 //
 // All model files below a folder are compared, as they are imported and after the load passes.
 // Sizes that a file fixes become axes as well, so that cases of one op say something of other
-// sizes; inputs with few elements that stand beside the file of a case are taken as constants,
-// since some decide shapes.
+// sizes; inputs with few elements that lie next to the file of a case are taken as constants, since
+// some decide shapes.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 constexpr int kSizes = 20;
 constexpr int64_t kFewElements = 64;
 
-// The sizes of axes: those that the file's dims were, primes for names, and others around them.
+// Returns the sizes of axes: those that the file's dims were, primes for names, and others around
+// them.
 std::vector<Binding> Bindings(const std::map<std::string, int64_t>& fixed, const Graph& graph) {
   std::map<std::string, int64_t> hints = fixed;
   constexpr int64_t kHints[] = {3, 7, 5, 11, 13, 17, 19, 23};

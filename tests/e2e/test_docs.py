@@ -267,7 +267,7 @@ def test_commands_have_the_flags_that_they_are_shown_with(page):
 def test_the_table_of_operators_is_that_of_the_rows():
     """What docs/models.md says of each fact is what `reprise check --ops` counts and lists."""
     said = {}
-    for row in section((SOURCE / "docs/models.md").read_text(), "### What is known of an operator").splitlines():
+    for row in section((SOURCE / "docs/models.md").read_text(), "### Facts of an operator").splitlines():
         cells = [cell.strip() for cell in row.strip("| ").split(" | ")]
         if len(cells) == 4 and re.fullmatch(r"\d+ of \d+", cells[1]):
             said[cells[0]] = (cells[1], cells[3])

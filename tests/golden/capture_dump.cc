@@ -1,6 +1,6 @@
-// capture_dump MODEL [--pack=BATCH,SEQUENCE,LONGEST] [AXIS=SIZE]...: prints what a capture makes of
-// a model, as numbered graph text. With --pack its rows are packed first; the axes are then tokens
-// and segments.
+// capture_dump MODEL [--pack=BATCH,SEQUENCE,LONGEST] [AXIS=SIZE]...: prints the graph that a
+// capture makes of a model, as numbered graph text. With --pack its rows are packed first; the axes
+// are then tokens and segments.
 //
 // The first line says how many nodes the model and the captured graph have. Exit code 1 with the
 // error on stderr when the model cannot be imported or captured.

@@ -97,7 +97,7 @@ TEST_F(ArenaKeeperTest, WhatDataDecideGoesBackInSecondsWhateverTheTrafficBesideI
   EXPECT_EQ(keeper.ReleaseIdle(), kNever);
   EXPECT_EQ(keeper.held_bytes(), 0);
   EXPECT_EQ(data.used(), 0);
-  // Data that need less do not keep what more of them has left.
+  // A smaller need does not keep the memory that a larger one has left.
   ASSERT_TRUE(need(0, 64 << 20, SizedBy::kData).ok());
   clock_.AdvanceNs(ArenaKeeper::kDataIdleNs / 2);
   ASSERT_TRUE(need(0, 20 << 20, SizedBy::kData).ok());

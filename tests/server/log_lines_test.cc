@@ -51,7 +51,7 @@ class Channel {
     close(ends_[1]);
     ends_[1] = -1;
   }
-  // All that comes until every writer is closed.
+  // Returns all that comes until every writer is closed.
   std::string ReadAll() {
     std::string all;
     std::array<char, 4096> some;
@@ -65,7 +65,7 @@ class Channel {
   std::array<int, 2> ends_ = {-1, -1};
 };
 
-// The numbers of the lines of `text`, each of which is whole.
+// Returns the numbers of the lines of `text`, each of which is whole.
 std::vector<int> NumbersOf(const std::string& text) {
   std::vector<int> numbers;
   for (size_t at = 0; at < text.size();) {

@@ -27,7 +27,7 @@ class LogTest : public testing::Test {
     return Log(format, LogLevels{.base = level},
                std::make_shared<spdlog::sinks::ostream_sink_mt>(out_));
   }
-  // The only line that was written.
+  // Returns the only line that was written.
   std::string Line() const {
     const std::string text = out_.str();
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;

@@ -55,7 +55,7 @@ std::string PercentEncoded(absl::string_view text) {
   return encoded;
 }
 
-// A path of other segments in the place of segment `at`.
+// Returns a path of other segments in the place of segment `at`.
 std::string WithSegment(const std::vector<std::string>& segments, size_t at,
                         absl::string_view other) {
   std::vector<std::string> changed = segments;
@@ -173,8 +173,8 @@ class RouteRightsTest : public testing::Test {
     EXPECT_TRUE(door.ok()) << door.status();
     return *std::move(door);
   }
-  // The status; the route that answered, or -1. 400 where the target cannot be read, as connections
-  // answer it.
+  // Returns the status; the route that answered, or -1. 400 where the target cannot be read, as
+  // connections answer it.
   std::pair<int, int> Ask(const HttpHandler& handler, const std::string& method,
                           const std::string& target, const std::string& key, bool is_local) {
     auto path = RequestPath::Parse(target);

@@ -1,4 +1,4 @@
-// An engine for tests: one core pool, one stream, and an observer that remembers what it was told.
+// An engine for tests: one core pool, one stream, and an observer that remembers its events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Observed {
   std::vector<std::string> tunes;  // bucket labels
   std::vector<BucketReport> buckets;
   std::vector<std::string> eager;  // ops of nodes at cuts
-  int64_t eager_hits = 0;          // hits on what eager runs prepare
+  int64_t eager_hits = 0;          // hits in the cache of eager runs
   int64_t eager_misses = 0;
   int64_t eager_evictions = 0;
   int64_t eager_bytes = 0;

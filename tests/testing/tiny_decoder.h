@@ -13,10 +13,10 @@ namespace reprise {
 
 inline constexpr int64_t kTinyVocabulary = 40;
 inline constexpr int64_t kTinyHidden = 32;
-// The scores behind this id are no numbers.
+// The scores after this id are no numbers.
 inline constexpr int64_t kTinyPoison = 39;
 
-// Numbers in [-scale, scale], the same for each `seed`.
+// Returns numbers in [-scale, scale], the same for each `seed`.
 inline std::vector<float> TinyNumbers(int64_t count, uint32_t seed, float scale) {
   std::vector<float> numbers(static_cast<size_t>(count));
   uint32_t state = seed * 2654435761u + 1;

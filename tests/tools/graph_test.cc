@@ -18,7 +18,7 @@ using testing::StartsWith;
 
 class GraphTest : public testing::Test {
  protected:
-  // x * w + b behind a node that does nothing, with an activation.
+  // x * w + b after a node that does nothing, with an activation.
   GraphTest() {
     ModelBuilder builder;
     builder.Input("x", {"batch", "16"}).Output("y");

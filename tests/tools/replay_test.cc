@@ -40,7 +40,7 @@ class ReplayTest : public testing::Test {
     return builder;
   }
 
-  // The file of a store that holds the recipe of four rows.
+  // Returns the file of a store that holds the recipe of four rows.
   std::string StoredRecipe() {
     const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path_});
     EXPECT_TRUE(model.ok()) << model.status();
@@ -63,7 +63,7 @@ class ReplayTest : public testing::Test {
     return text;
   }
 
-  // The numbers behind "output 0:".
+  // Returns the numbers after "output 0:".
   static std::vector<double> Values(const std::string& text) {
     std::vector<double> values;
     std::istringstream rest(text.substr(text.find("output 0:") + 9));
@@ -88,7 +88,7 @@ TEST_F(ReplayTest, ALaunchIsShownWithItsOperandsAndItsTime) {
                           Not(HasSubstr("output 0:"))));
 }
 
-// The operands of the softmax are what the product wrote, at each repeat, although it may overwrite
+// The operands of the softmax are the product's results, at each repeat, although it may overwrite
 // them: its rows add up to one.
 TEST_F(ReplayTest, OperandsHoldWhatEarlierLaunchesLeft) {
   const std::string text =

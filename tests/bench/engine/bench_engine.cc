@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
                             .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));
   json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
-  // The daemon does this behind readiness, too.
+  // The daemon does this after readiness, too.
   engine.ConfirmPadding(**model);
   loaded["confirmed_ns"] = clock.NowNs() - start;
   for (const ModelAxis& axis : (*model)->axes()) {

@@ -1,11 +1,11 @@
-// Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
+// Rates of the cpu device's hot kernels and the machine's own limits, one thread:
 //
 //   bench_kernels [--isa TIER] [--only gemm|weights|blocks|bytes|unpacked|attention]
 //                 [--seconds-per-case 0.2]
 //
-// GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
-// the core type of this machine, one thread), and oneDNN with packed weights where it is installed,
-// and prints medians, so that noise hits all sides.
+// GEMM shapes are MiniLM's; each line alternates ours and OpenBLAS (loaded at run time, with the
+// core type of this machine, one thread), and oneDNN with packed weights where it is installed, and
+// prints medians, so that noise hits all sides.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -138,7 +138,7 @@ void BenchGemm(Isa isa, double seconds) {
 }
 
 // Products of bytes with weights that are not in the cache of a core: a model's worth of them takes
-// turns. Beside the products of floats.
+// turns. Next to the products of floats.
 void BenchBytes(Isa isa, double seconds) {
   const U8S8Kernels& kernels = U8S8KernelsFor(isa);
   const GemmKernels& floats = GemmKernelsFor(isa);

@@ -1,4 +1,4 @@
-// bench_launches: the cost of a launch beside its kernel, on one thread.
+// bench_launches: the cost of a launch without its kernel, on one thread.
 //
 //   bench_launches [LAUNCHES]
 //

@@ -27,7 +27,7 @@ namespace {
 
 using namespace reprise;  // a program of its own
 
-// Adds up what was computed.
+// Adds up the computed elements.
 class CountingObserver final : public Observer {
  public:
   struct Counts {

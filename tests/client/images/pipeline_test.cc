@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Pixels without a pattern that a mistake could hide behind.
+// Pixels without a pattern that could hide a mistake.
 Image Noise(int width, int height) {
   Image image(width, height);
   RandomStream random(7, static_cast<uint64_t>(width), static_cast<uint64_t>(height));

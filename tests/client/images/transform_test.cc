@@ -1,4 +1,4 @@
-// Declared lists of transforms: what they say, and what is refused by name.
+// Declared lists of transforms: how they are read, and refusals by name.
 #include "client/images/transform.h"
 
 #include <gmock/gmock.h>

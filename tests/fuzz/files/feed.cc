@@ -133,7 +133,7 @@ bool FeedGraphText(absl::string_view bytes) {
 
 bool FeedRecord(absl::string_view bytes) {
   static auto* const recipe = new StoredRecipeOfATest;
-  // As they are: a checksum seldom fits by itself, and what is around it is read before.
+  // As they are: a checksum seldom fits by itself, and the bytes around it are read before.
   bool taken = DecodeRecord(bytes).ok();
   if (const auto name = RecordName::Parse(bytes)) {
     taken = true;

@@ -1,4 +1,4 @@
-// Changes of files that keep what is around them whole: a fuzzer that flips bytes of a message
+// Changes of files that keep the bytes around them valid: a fuzzer that flips bytes of a message
 // spends its time on lengths that do not fit.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace reprise::fuzz {
 void MutateMessage(google::protobuf::Message& message, Chance& chance);
 // Changes, cuts, doubles or moves bytes.
 std::string MutateBytes(absl::string_view bytes, Chance& chance);
-// The bytes of an ONNX model with some fields changed; other bytes when they are none.
+// Returns the bytes of an ONNX model with some fields changed; other bytes when they are none.
 std::string MutateOnnx(absl::string_view bytes, Chance& chance);
 
 }  // namespace reprise::fuzz

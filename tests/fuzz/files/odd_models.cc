@@ -150,7 +150,7 @@ void AddGraphs(std::vector<std::string>& texts) {
   texts.push_back(absl::StrCat(kOpset, "graph { ", kInput, kNode, " }"));
 }
 
-// Lists that grow in a Loop, and are joined behind it.
+// Lists that grow in a Loop, and are joined after it.
 void AddGrownLists(std::vector<std::string>& texts) {
   constexpr char kBody[] = R"(attribute { name: "body" type: GRAPH g {
     input { name: "i" type { tensor_type { elem_type: 7 shape {} } } }

@@ -1,4 +1,4 @@
-// Every seed is taken, and what becomes of them by some thousand changes ends nothing.
+// Every seed is accepted, and some thousand changes of them never end the process.
 #include <gmock/gmock.h>
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ int Factor() {
   return factor == nullptr ? 1 : std::max(std::atoi(factor), 1);
 }
 
-// How many of the changed seeds were taken. Changes pile up: each begins with the last one that was
-// taken.
+// Returns how many of the changed seeds were taken. Changes pile up: each begins with the last one
+// that was taken.
 int FeedChanged(const std::vector<std::string>& seeds, Feed feed, Mutate mutate, int count) {
   google::protobuf::SetLogHandler(nullptr);  // a line for each message that is none
   Chance chance(7 + Factor());

@@ -21,7 +21,7 @@ std::vector<std::string> GgufSeeds();
 std::vector<std::string> GraphTextSeeds(int count);
 std::vector<std::string> RecordSeeds();
 
-// A small model whose recipe is stored, and what it takes to bind that again.
+// A small model whose recipe is stored, and the parts needed to bind it again.
 class StoredRecipeOfATest {
  public:
   StoredRecipeOfATest();

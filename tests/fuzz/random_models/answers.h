@@ -11,7 +11,7 @@
 namespace reprise::fuzz {
 
 // How far each element of each output may move because of roundings: by element, infinite where an
-// output changes its shape, or what is a number in it.
+// output changes its shape, or which of its elements are numbers.
 using Spread = std::vector<std::vector<double>>;
 
 // How an answer is computed again to see how far it moves. `at_steps`: see Noise.
@@ -36,14 +36,14 @@ struct Difference {
   std::string words;   // "output 0 at [0, 3]: 0.5, expected 0.25"
 };
 
-// Where `actual` is not `expected`; NaN equals NaN, infinity itself. An output whose elements may
-// all move by any distance may have any shape.
+// Returns where `actual` is not `expected`; NaN equals NaN, infinity itself. An output whose
+// elements may all move by any distance may have any shape.
 std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
                                          const std::vector<Tensor>& actual,
                                          const Tolerance& tolerance);
 
-// The outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit their
-// shape are a shape of one dim that counts the bytes.
+// Returns the outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit
+// their shape are a shape of one dim that counts the bytes.
 std::vector<Tensor> TensorsOf(const Graph& graph, const Response& response);
 
 }  // namespace reprise::fuzz

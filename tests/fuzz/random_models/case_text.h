@@ -8,7 +8,7 @@
 
 namespace reprise::fuzz {
 
-// The graph's text form behind lines of comment:
+// Returns the graph's text form after lines of comment:
 //
 //   # request batch=2 sequence=5
 //   # contents 17, packed, confirmed

@@ -15,7 +15,7 @@ class Chance {
  public:
   explicit Chance(uint64_t seed) : engine_(seed * 0x9E3779B97F4A7C15u + 1) {}
   // Each decision takes as many of `bytes` as it needs, so that a change of one byte changes one
-  // decision; behind their end they are those of a seed. The bytes outlive it.
+  // decision; after their end decisions come from a seed. The bytes outlive it.
   static Chance FromBytes(absl::string_view bytes) {
     Chance chance(bytes.size());
     chance.bytes_ = bytes;
@@ -57,7 +57,7 @@ class Chance {
   }
 
   std::mt19937_64 engine_;
-  absl::string_view bytes_;  // that decide what comes next
+  absl::string_view bytes_;  // that decide the next numbers
 };
 
 }  // namespace reprise::fuzz

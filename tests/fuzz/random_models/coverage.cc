@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kVerdicts[] = {"proved", "measured", "refused"};
 
-// The words of a message without its numbers and names, which differ from model to model.
+// Returns the words of a message without its numbers and names, which differ from model to model.
 std::string Kind(absl::string_view message) {
   std::string kind;
   bool quoted = false;

@@ -16,7 +16,8 @@ class Coverage {
   // Counts a case; ops of models that were refused do not count.
   void Add(const TestCase& test, const Verdict& verdict);
 
-  // The share of the rows of the op table that a model file may name and that were in some model.
+  // Returns the share of the rows of the op table that a model file may name and that were in some
+  // model.
   double ShareOfOps() const;
   std::vector<std::string> MissingOps() const;
   // "proved", "measured" and "refused" were there, with and without packing.

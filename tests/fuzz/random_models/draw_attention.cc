@@ -6,7 +6,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// A value [batch, length, width] of a fixed, even width, of small numbers.
+// Returns a value [batch, length, width] of a fixed, even width, of small numbers.
 ValueId PickTokens(ModelDraft& d) {
   const ValueId x = d.Pick([&](ValueId id) {
     return d.TypeOf(id) == DType::kFloat32 && d.RankOf(id) == 3 && d.FixedSize(id, 2) > 0 &&
@@ -17,7 +17,7 @@ ValueId PickTokens(ModelDraft& d) {
   return low > -8 && high < 8 ? x : d.Add("Tanh", {x});
 }
 
-// A mask of the model's inputs that goes with `x`: [batch, length].
+// Returns a mask of the model's inputs that goes with `x`: [batch, length].
 ValueId PickMask(ModelDraft& d, ValueId x) {
   return d.Pick([&](ValueId id) {
     return IsMaskName(d.graph().value(id).name) && d.RankOf(id) == 2 &&
@@ -85,7 +85,7 @@ bool Onnx(ModelDraft& d, absl::string_view op) {
                 {"is_causal", chance.OneIn(4) ? int64_t{1} : 0}}) != kNone;
 }
 
-// The mask as onnxruntime's ops take it: int32, ones and zeros or the number of tokens.
+// Returns the mask as onnxruntime's ops take it: int32, ones and zeros or the number of tokens.
 ValueId MicrosoftMask(ModelDraft& d, ValueId x) {
   const ValueId mask = PickMask(d, x);
   if (mask == kNone || d.chance().OneIn(4)) return kNone;

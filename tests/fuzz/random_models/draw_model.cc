@@ -37,7 +37,7 @@ constexpr Family kFamilies[] = {
 // Some models do without whole families: most that are proved have neither windows nor sizes.
 ModelStyle DrawStyle(Chance& chance) {
   ModelStyle style;
-  if (chance.OneIn(3)) {  // rows and positions are their own, but for what sizes decide
+  if (chance.OneIn(3)) {  // rows and positions are their own, except where sizes decide
     style = {.elementwise = 8,
              .movement = 0,
              .gather = 0,
@@ -109,7 +109,7 @@ std::vector<int64_t> Thresholds(const Graph& graph) {
   return {numbers.begin(), numbers.end()};
 }
 
-// The dims that an exporter says of the outputs: what does not move, the axis, or a name of its
+// Returns the dims that an exporter says of the outputs: a fixed size, the axis, or a name of its
 // own.
 std::map<std::string, std::vector<Dim>> DeclaredDims(const ModelDraft& draft,
                                                      const Signature& signature) {

@@ -11,12 +11,12 @@
 
 namespace reprise::fuzz {
 
-// A model, requests by their sizes, and how the model is loaded: what a run needs, and what is
-// shrunk.
+// A model, requests by their sizes, and how the model is loaded: all that a run needs, and the unit
+// that is shrunk.
 struct TestCase {
   Graph graph;
   std::vector<Sizes> requests;  // one size for every symbol
-  uint64_t contents = 1;        // seed of what requests hold
+  uint64_t contents = 1;        // seed of requests' contents
   bool packed = false;          // where the model can be
   bool confirmed = false;       // padding is measured at large sizes too, before requests come
   bool wild = false;            // some requests hold infinities, NaN and huge numbers

@@ -7,7 +7,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// A float of the given rank, rarely of another dtype.
+// Returns a float of the given rank, rarely of another dtype.
 ValueId Something(ModelDraft& d, int64_t low, int64_t high = 5) {
   if (!d.chance().OneIn(5)) return d.PickFloat(low, high);
   return d.Pick([&](ValueId id) { return d.RankOf(id) >= low && d.RankOf(id) <= high; });

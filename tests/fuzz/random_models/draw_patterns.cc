@@ -41,7 +41,7 @@ Tokens PickTokens(ModelDraft& d) {
   return tokens;
 }
 
-// The mask as numbers of a type, with further dims of 1 at `ones`.
+// Returns the mask as numbers of a type, with further dims of 1 at `ones`.
 ValueId MaskAs(ModelDraft& d, ValueId mask, int64_t type, const std::vector<int64_t>& ones = {}) {
   const ValueId cast = d.Add("Cast", {mask}, {{"to", type}});
   return ones.empty() ? cast : d.Add("Unsqueeze", {cast, d.Ints(ones)});
@@ -59,7 +59,7 @@ ValueId Distances(ModelDraft& d, ValueId x) {
   return d.Add("Sub", {keys, d.Add("Unsqueeze", {line, d.Ints({1})})});
 }
 
-// Numbers to add to scores of two heads [batch, 2, length, length].
+// Returns numbers to add to scores of two heads [batch, 2, length, length].
 ValueId ScoreBias(ModelDraft& d, ValueId x) {
   const ValueId far = Distances(d, x);
   if (d.chance().OneIn(2)) {  // a table of distances, cut off at its ends
@@ -73,7 +73,7 @@ ValueId ScoreBias(ModelDraft& d, ValueId x) {
   return d.Add("Mul", {floats, d.Numbers(DType::kFloat32, {2, 1, 1}, -0.5, -0.125)});
 }
 
-// Which keys a query may see by where they lie: bool [length, length].
+// Returns which keys a query may see by where they lie: bool [length, length].
 ValueId Visible(ModelDraft& d, ValueId x) {
   const ValueId far = Distances(d, x);
   if (d.chance().OneIn(2)) return d.Add("LessOrEqual", {far, d.Int(0)});  // causal
@@ -180,7 +180,7 @@ bool Pooled(ModelDraft& d, absl::string_view op) {
   return d.Add("Div", {sum, root}) != kNone;
 }
 
-// The last token that counts, or that of the largest id.
+// The last token that counts, or the one with the largest id.
 bool OneToken(ModelDraft& d, absl::string_view op) {
   const auto [x, mask, width] = PickTokens(d);
   if (x == kNone) return false;
@@ -240,7 +240,7 @@ bool RowsOfLength(ModelDraft& d, absl::string_view op) {
   return d.Add("Reshape", {whole, d.Ints({0, 0, ways * kHidden})}) != kNone;
 }
 
-// A convolution over tokens, with those that do not count made zeros in front of it or behind it.
+// A convolution over tokens, with the ones that do not count made zeros before it or after it.
 bool MaskedConv(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
   const auto [x, mask, width] = PickTokens(d);

@@ -1,4 +1,4 @@
-// Matrix products, and what multiplies bytes.
+// Matrix products, and products of bytes.
 #include "runtime/ops/kit/onnx_types.h"
 #include "tests/fuzz/random_models/op_templates.h"
 

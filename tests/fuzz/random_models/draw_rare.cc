@@ -1,11 +1,11 @@
-// Ops that few models have: each with what it takes to be drawn at all.
+// Ops that few models have: each with the operands that it needs.
 #include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
 
 namespace reprise::fuzz {
 namespace {
 
-// `x` with another number of features: [..., features].
+// Returns `x` with another number of features: [..., features].
 ValueId WithFeatures(ModelDraft& d, ValueId x, int64_t features) {
   if (x == kNone) return kNone;
   const int64_t width = d.FixedSize(x, d.RankOf(x) - 1);

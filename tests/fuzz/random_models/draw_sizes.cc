@@ -7,7 +7,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// `x` with positions along some axis seeing each other, of the same shape.
+// Returns `x` with positions along some axis seeing each other, of the same shape.
 ValueId Mix(ModelDraft& d, ValueId x) {
   Chance& chance = d.chance();
   const int64_t rank = d.RankOf(x);
@@ -210,7 +210,7 @@ bool Count(ModelDraft& d, absl::string_view op) {
     return d.Add(op, {x, kNone, kNone, d.Add("Concat", sizes, {{"axis", int64_t{0}}})},
                  {{"mode", std::string(chance.Of({"nearest", "linear"}))}}) != kNone;
   }
-  // Split: what number says, and the rest.
+  // Split: a part of `number` elements, and the rest.
   const ValueId first = AsVector(d, Below(d, number, SizeOf(d, x, dim)));
   const ValueId rest = d.Add("Sub", {AsVector(d, SizeOf(d, x, dim)), first});
   const ValueId parts = d.Add("Concat", {first, rest}, {{"axis", int64_t{0}}});
@@ -223,7 +223,7 @@ bool SqueezeAll(ModelDraft& d, absl::string_view op) {
   return x != kNone && d.Add(op, {x}) != kNone;
 }
 
-// A number that is made of sizes, on its own or beside ids.
+// A number that is made of sizes, on its own or with ids.
 bool Number(ModelDraft& d, absl::string_view) {
   const ValueId number = DrawSizeNumber(d);
   const ValueId ids = d.PickInteger();

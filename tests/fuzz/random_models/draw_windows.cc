@@ -4,7 +4,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// A value [batch, channels, dims...] with a fixed number of channels.
+// Returns a value [batch, channels, dims...] with a fixed number of channels.
 ValueId PickPlanes(ModelDraft& d) {
   return d.Pick([&](ValueId id) {
     const int64_t rank = d.RankOf(id);

@@ -154,7 +154,7 @@ Tensor Noise::Disturb(const Tensor& tensor, absl::string_view op) {
   if (AddsAndMultiplies(op) && absl::c_all_of(numbers.values, IsShortFraction)) return tensor;
   std::uniform_real_distribution<double> shift(-4, 4);
   const double step = StepOf(tensor.dtype());
-  // Numbers that a mask made low are no measure of the scores beside them.
+  // Numbers that a mask made low are no measure of the other scores.
   const double largest = RoundsByElement(op) ? 0 : LargestOf(tensor);
   // Terms may be far larger than their sum.
   for (double& value : numbers.values) {
@@ -256,7 +256,7 @@ absl::Status Evaluation::RunIf(const Node& node) {
   return absl::OkStatus();
 }
 
-// Carried values alone: no drawn loop stacks what its turns result in.
+// Carried values alone: no drawn loop stacks the results of its turns.
 absl::Status Evaluation::RunLoop(const Node& node) {
   const LoopParts parts(node);
   const NodeId step = StepOf(graph_, node);

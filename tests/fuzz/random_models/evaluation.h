@@ -1,8 +1,8 @@
 // Evaluation: the answer of a drawn model for one request, by the reference kernels alone.
 //
-// Values are computed when they are asked for, so that of an If only the branch that is taken runs.
-// No pass and no recipe has a part in it. `Noise` disturbs what was rounded by about a rounding:
-// how far an answer moves then is how far rounding alone may move it.
+// Values are computed when they are asked for, so an If runs only the branch that is taken. No pass
+// and no recipe has a part in it. `Noise` disturbs rounded values by about a rounding: how far an
+// answer moves then is how far rounding alone may move it.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace reprise::fuzz {
 
-// The values of which elements hang on elements of an input, and not on sizes alone.
+// Returns by value whether its elements depend on elements of an input, not on sizes alone.
 std::vector<bool> DependsOnData(const Graph& graph);
 
 class Noise {
@@ -25,7 +25,7 @@ class Noise {
   // `at_steps`: share of the largest element by which operands of ops move whose results jump.
   explicit Noise(uint64_t seed, double at_steps = 0) : random_(seed), at_steps_(at_steps) {}
   // Moves the elements of a result of `op` by up to four units in their last place and, unless each
-  // is rounded by itself, one in that of the largest element. One that only additions and
+  // is rounded by itself, by one unit of the largest element. One that only additions and
   // multiplications made of small binary fractions stays: these are exact in any order.
   Tensor Disturb(const Tensor& tensor, absl::string_view op);
   // An operand of an op that rounds, compares or chooses: two answers that are alike to the bound
@@ -46,7 +46,8 @@ class Evaluation {
   // INVALID_ARGUMENT where an op does not take its operands.
   absl::StatusOr<Tensor> ValueOf(ValueId id);
   absl::StatusOr<std::vector<Tensor>> Outputs();
-  // Whether some op looked something up for a result without elements: nothing reads the indices.
+  // Returns whether some op looked something up for a result without elements: nothing reads the
+  // indices.
   bool LookedUpNothing() const { return looked_up_nothing_; }
 
  private:

@@ -1,4 +1,4 @@
-// libFuzzer target: the bytes decide what is drawn, model and requests alike; see README.md.
+// libFuzzer target: the bytes decide every draw, of the model and of requests; see README.md.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

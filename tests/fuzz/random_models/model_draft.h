@@ -1,7 +1,7 @@
 // ModelDraft: a model while it is drawn.
 //
-// Every value is known at a few trial sizes of the axes, so that whoever adds a node sees what its
-// operands may be, and a node that the op table does not take at all of them is not added.
+// Every value is known at a few trial sizes of the axes, so that a caller that adds a node sees the
+// possible operands, and a node that the op table does not take at all of them is not added.
 //
 // Within a branch that sizes decide only the trials count that take it: see Assume.
 #pragma once
@@ -44,15 +44,15 @@ class ModelDraft {
   ValueId Ints(const std::vector<int64_t>& values) { return Constant(Tensor::Int64s(values)); }
   ValueId Int(int64_t value) { return Constant(Tensor::Int64Scalar(value)); }
   ValueId Float(double value) { return Constant(Tensor::FloatScalar(static_cast<float>(value))); }
-  // Random floats that keep the size of what they are multiplied with, `inner` of them in a sum.
+  // Random floats that keep the magnitude of their other factor, `inner` of them in a sum.
   ValueId Weight(Shape shape, int64_t inner = 1);
-  // Numbers in [low, high] of any dtype.
+  // Returns numbers in [low, high] of any dtype.
   ValueId Numbers(DType dtype, Shape shape, double low, double high);
-  // The results of a new node, or nothing where some trial does not take it, or results in what
-  // leads nowhere: too many elements, too large numbers. `hidden`: not to be picked.
+  // Returns the results of a new node, or nothing where some trial does not take it, or gives
+  // results that are of no use: too many elements, too large numbers. `hidden`: not to be picked.
   std::vector<ValueId> AddNode(absl::string_view op, std::vector<ValueId> inputs,
                                Attributes attributes = {}, size_t outputs = 1);
-  // Its first result, or kNone; also where an operand is kRefused.
+  // Returns its first result, or kNone; also where an operand is kRefused.
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {},
               size_t outputs = 1);
   // If over values of equal dtype; the trials decide which of them must be known where.
@@ -64,37 +64,38 @@ class ModelDraft {
 
   // --- Branches. ---
   // Until the end of `draw` only those trials count where `condition` is `taken`; all that count
-  // now, where it is so in none. What `draw` adds is not picked behind it. Returns its result.
+  // now, where it is so in none. Values that `draw` adds are not picked after it. Returns its
+  // result.
   ValueId Within(ValueId condition, bool taken, const std::function<ValueId()>& draw);
 
-  // The result of `draw`, which may add numbers as low as those of masks. It alone is picked
-  // behind it.
+  // Returns the result of `draw`, which may add numbers as low as masks' are. Only that is picked
+  // after it.
   ValueId WithLowNumbers(const std::function<ValueId()>& draw);
 
   // --- Picking. ---
   // A value that passes, rather a new one than an old one; kNone where there is none.
   ValueId Pick(const Filter& filter);
-  // A float32 value of `low` to `high` dims.
+  // Returns a float32 value of `low` to `high` dims.
   ValueId PickFloat(int64_t low = 0, int64_t high = 5);
   ValueId PickInteger();
   ValueId PickBool();  // made, where there is none
-  // The results that nothing uses yet, and that answers may hold.
+  // Returns the results that nothing uses yet, and that answers may hold.
   std::vector<ValueId> Loose() const;
 
   // --- Looking. ---
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
   DType TypeOf(ValueId id) const { return id == kNone ? DType::kUndefined : known_[id].dtype; }
-  // The number of dims; -1 where it differs.
+  // Returns the number of dims; -1 where it differs.
   int64_t RankOf(ValueId id) const;
   // By trial that counts.
   std::vector<int64_t> SizesOf(ValueId id, int64_t dim) const;
-  // The size of `dim` where it is the same at all trials, else -1.
+  // Returns the size of `dim` where it is the same at all trials, else -1.
   int64_t FixedSize(ValueId id, int64_t dim) const;
   int64_t SmallestSize(ValueId id, int64_t dim) const;
-  // The dims of fixed, or of other size.
+  // Returns the dims of fixed size, or the others.
   std::vector<int64_t> DimsWhere(ValueId id, bool fixed) const;
-  // The least and the largest element.
+  // Returns the least and the largest element.
   std::pair<double, double> RangeOf(ValueId id) const;
   bool DependsOnData(ValueId id) const { return known_[id].data; }
   std::vector<const Tensor*> TensorsOf(ValueId id) const;  // one a trial that counts
@@ -103,7 +104,7 @@ class ModelDraft {
   struct Known {
     DType dtype = DType::kUndefined;
     std::vector<std::optional<Tensor>> at;  // one a trial
-    bool data = false;                      // elements hang on elements of an input
+    bool data = false;                      // elements depend on elements of an input
     bool pickable = false;
   };
   ValueId Keep(ValueId id, std::vector<std::optional<Tensor>> at, bool data, bool pickable);

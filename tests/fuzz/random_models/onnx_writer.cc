@@ -122,7 +122,7 @@ class Writer {
  private:
   std::string NameOf(ValueId id) const { return id == kNone ? "" : graph_.value(id).name; }
 
-  // The nodes of `scope` that only `results`, operands of `owner`, need.
+  // Returns the nodes of `scope` that only `results`, operands of `owner`, need.
   std::set<NodeId> NeededBy(const std::vector<ValueId>& results, NodeId owner, size_t first,
                             const std::set<NodeId>& scope) const {
     const Node& node = graph_.node(owner);

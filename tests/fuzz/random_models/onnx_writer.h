@@ -9,9 +9,9 @@
 
 namespace reprise::fuzz {
 
-// `graph`: of ops that a model file may name, If and Loop in the flat form of the importer. What
-// only a branch of an If or the body of a Loop needs lies within it. `declared`: dims of outputs,
-// by name, where the file says them.
+// `graph`: of ops that a model file may name, If and Loop in the flat form of the importer. Nodes
+// that only a branch of an If or the body of a Loop needs lie within it. `declared`: dims of
+// outputs, by name, where the file says them.
 std::string OnnxBytes(const Graph& graph,
                       const std::map<std::string, std::vector<Dim>>& declared = {});
 

@@ -1,7 +1,7 @@
 // How nodes of each op are drawn: a table of an op and a function that adds one to a draft.
 //
-// A template picks operands from the draft and makes what else the op needs. It returns false where
-// nothing fits; what it has added until then is left unused.
+// A template picks operands from the draft and makes the others that the op needs. It returns false
+// where nothing fits; nodes that it has added until then are left unused.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -27,7 +27,7 @@ absl::Span<const OpTemplate> DataTemplates();
 // Whole layers over tokens as exporters write them.
 absl::Span<const OpTemplate> PatternTemplates();
 absl::Span<const OpTemplate> RareTemplates();
-// Numbers made of sizes, and what hangs on them: branches, positions, counts.
+// Numbers made of sizes, and nodes that depend on them: branches, positions, counts.
 absl::Span<const OpTemplate> SizeTemplates();
 
 // Adds a node, or the nodes that belong to one.

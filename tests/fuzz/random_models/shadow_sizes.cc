@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kSizes = 20;
 
-// The sizes of the requests, and such around them.
+// Returns the sizes of the requests, and such around them.
 std::vector<Binding> BindingsFor(const TestCase& test, uint64_t seed) {
   Chance chance(seed);
   std::vector<Binding> bindings;

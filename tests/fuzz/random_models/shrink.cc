@@ -175,7 +175,7 @@ class Shrinker {
     return any;
   }
 
-  // A copy without some inputs, and with sizes for some symbols.
+  // Returns a copy without some inputs, and with sizes for some symbols.
   static Graph Rebuilt(const Graph& from, const std::set<std::string>& without,
                        const Sizes& constant) {
     Graph graph;

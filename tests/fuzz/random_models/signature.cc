@@ -98,7 +98,7 @@ Signature DrawSignature(Chance& chance) {
   Signature signature;
   signature.smallest = chance.OneIn(3) ? 4 : 1;
   const bool unnamed = chance.OneIn(12);
-  // One name on dims that differ: what stands behind ~ is not written.
+  // One name on dims that differ: the part after ~ is not written.
   const bool one_name = chance.OneIn(12);
   for (const auto& [name, type] : form.inputs) {
     DrawnInput& input = signature.inputs.emplace_back();
@@ -150,7 +150,7 @@ std::vector<Sizes> DrawTrials(const Signature& signature, Chance& chance) {
 
 namespace {
 
-// Rows of ones with zeros behind them, or elsewhere.
+// Rows of ones with zeros after them, or elsewhere.
 void FillMask(Numbers& numbers, Chance& chance) {
   const int64_t length = numbers.shape.empty() ? 1 : numbers.shape.back();
   if (length == 0) return;

@@ -1,4 +1,4 @@
-// The inputs of a drawn model, the sizes of its axes, and what requests bring.
+// The inputs of a drawn model, the sizes of its axes, and the contents of requests.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace reprise::fuzz {
 
 struct DrawnInput {
-  std::string name;  // what it begins with says what it holds: see ContentsOf
+  std::string name;  // its first word names its contents: see ContentsOf
   DType dtype = DType::kFloat32;
   std::vector<Dim> dims;
 };
@@ -32,16 +32,16 @@ Signature DrawSignature(Chance& chance);
 // Sizes of each axis at the trials of a draft.
 std::vector<Sizes> DrawTrials(const Signature& signature, Chance& chance);
 
-// The contents of an input in a request of these sizes, by its name: `ids` is below kIds, `mask`
-// and `keep` ones, mostly with zeros behind them, `flag` and `count` bools and small integers,
-// others floats and bytes.
+// Returns the contents of an input in a request of these sizes, by its name: `ids` is below kIds,
+// `mask` and `keep` ones, mostly with zeros after them, `flag` and `count` bools and small
+// integers, others floats and bytes.
 Tensor ContentsOf(const std::string& name, DType dtype, const std::vector<Dim>& dims,
                   const Sizes& sizes, Chance& chance);
 
 // Puts infinities, NaN and huge numbers here and there into floats.
 Tensor MadeWild(const Tensor& tensor, Chance& chance);
 
-// The same of all inputs of a graph, by position.
+// Returns the same of all inputs of a graph, by position.
 std::vector<Tensor> DrawContents(const Graph& graph, const Sizes& sizes, Chance& chance);
 
 }  // namespace reprise::fuzz

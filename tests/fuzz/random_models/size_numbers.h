@@ -5,12 +5,12 @@
 
 namespace reprise::fuzz {
 
-// An int64 scalar: a size, or arithmetic over several; kNone where nothing has a dim.
+// Returns an int64 scalar: a size, or arithmetic over several; kNone where nothing has a dim.
 ValueId DrawSizeNumber(ModelDraft& draft);
-// The size of dim `dim` of `x`, an int64 scalar.
+// Returns the size of dim `dim` of `x`, an int64 scalar.
 ValueId SizeOf(ModelDraft& draft, ValueId x, int64_t dim);
-// A bool scalar: a number compared with a constant near what the trials make of it, far above it,
-// or with another number.
+// Returns a bool scalar: a number compared with a constant near its values at the trials, far above
+// it, or with another number.
 ValueId DrawSizeCondition(ModelDraft& draft);
 // `number` as a vector of one.
 ValueId AsVector(ModelDraft& draft, ValueId number);

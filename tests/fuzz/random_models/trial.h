@@ -1,11 +1,12 @@
 // Trials: cases through the engine: loaded, asked alone and in company, compared.
 //
-// A case is right where every answer is that of the reference kernels (evaluation.h), computed from
+// A case is right where every answer equals the reference kernels' (evaluation.h), computed from
 // the drawn graph without any pass. Where one is not, to 1e-5 of its largest element, the engine's
-// own exact answer decides: the model once more with padding, batching and packing off. So what is
-// held to the bound is what padding, company and packing do; the exact answer is held to the
-// reference kernels as far as ONNX's runtimes agree. Rounding is no difference: what disturbed
-// roundings reach as well is allowed, and what remains must come again with other contents.
+// own exact answer decides: the model once more with padding, batching and packing off. So the
+// bound holds for the effects of padding, batching and packing; the exact answer is held to the
+// reference kernels as far as ONNX's runtimes agree. Rounding is no difference: differences that
+// disturbed roundings reach as well are allowed, and the others must come again with other
+// contents.
 //
 // Threads: one.
 #pragma once
@@ -30,7 +31,7 @@ enum class Fault {
   kElement,   // an answer that was padded, packed or in company is not the exact one
   kShape,     // nor has it its shape
   kStatus,    // nor its status
-  kCompiled,  // the exact answer is not that of the reference kernels
+  kCompiled,  // the exact answer differs from the reference kernels'
   kInternal,  // an INTERNAL error, while loading or answering
 };
 const char* FaultName(Fault fault);
@@ -46,12 +47,11 @@ struct Verdict {
   int64_t padded = 0;    // those from a bucket
   int64_t shared = 0;    // those in company
   int64_t doubtful = 0;  // differences that did not come again, or that rounding reaches
-  // Requests with an index that lies behind their end, but not behind that of their bucket: alone
-  // and unpadded they are refused, padded they are answered with what the padding makes.
+  // Requests with an index past their end, but not past their bucket's: alone and unpadded they are
+  // refused, padded they are answered with values of the padding.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
-  // Seconds of the processor for loading, for what Confirm looks at behind readiness, and for
-  // answers.
+  // Seconds of the processor for loading, for Confirm after readiness, and for answers.
   double loading = 0, confirming = 0, asking = 0;
 };
 
@@ -63,7 +63,7 @@ class Trials {
   Verdict Run(const TestCase& test);
 
  private:
-  struct Asked;  // a request, what it holds, and the answer of the reference kernels
+  struct Asked;  // a request, its contents, and the answer of the reference kernels
   class Round;   // all requests of a case, with contents of one seed
 
   absl::StatusOr<std::shared_ptr<Model>> Load(const TestCase& test, const std::string& bytes,

@@ -16,10 +16,10 @@
 namespace reprise::fuzz {
 namespace {
 
-// For JSON of 4096 bytes, or half of that beside other requests.
+// For JSON of 4096 bytes, or half of that next to other requests.
 constexpr int64_t kParsingBytes = int64_t{64} << 10;
 
-// Reads all that a view points to, so that a sanitizer sees what is no longer there.
+// Reads all that a view points to, so that a sanitizer sees freed memory.
 uint64_t ReadAll(const InferRequest& view) {
   uint64_t sum = 0;
   const auto read = [&](absl::string_view bytes) {
@@ -84,7 +84,7 @@ bool FeedRest(absl::string_view bytes) {
   REPRISE_CHECK(ReadAll(json.view()) == sum);
   if (json_bytes > 0) return true;  // some may be binary: any bytes
   for (const InputView& input : json.view().inputs) {
-    // None may also be those of a region, or of no binary bytes at all.
+    // None may also come from a region, or there may be no binary bytes at all.
     if (!input.bytes.empty()) CheckAgain(input);
   }
   return true;

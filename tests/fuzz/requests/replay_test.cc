@@ -1,4 +1,4 @@
-// Every seed is taken, and what becomes of them by some ten thousand changes ends nothing.
+// Every seed is accepted, and some ten thousand changes of them never end the process.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 using Feed = bool (*)(absl::string_view);
 using Mutate = std::string (*)(absl::string_view, Chance&);
 
-// How many of the changed seeds were taken. Changes pile up: each begins with the last one that was
-// taken.
+// Returns how many of the changed seeds were taken. Changes pile up: each begins with the last one
+// that was taken.
 int FeedChanged(const std::vector<std::string>& seeds, Feed feed, Mutate mutate, int count) {
   google::protobuf::SetLogHandler(nullptr);  // a line for each message that is none
   Chance chance(7);

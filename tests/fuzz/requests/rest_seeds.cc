@@ -7,7 +7,7 @@
 namespace reprise::fuzz {
 namespace {
 
-// A body as FeedRest takes it.
+// Returns a body as FeedRest takes it.
 std::string Body(const std::string& json, const std::string& binary = "", bool says_where = false) {
   const size_t bytes = says_where ? json.size() : 0;
   std::string body = {static_cast<char>(bytes % 256), static_cast<char>(bytes / 256)};

@@ -1,4 +1,4 @@
-// Requests and configurations that are taken, and those that are not: what fuzzing begins with.
+// Accepted and refused requests and configurations: the seeds of fuzzing.
 #pragma once
 
 #include <string>

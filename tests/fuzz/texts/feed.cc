@@ -21,7 +21,7 @@ void Promised(bool holds) {
   if (!holds) std::abort();
 }
 
-// The size of a text in the unit of its offsets.
+// Returns the size of a text in the unit of its offsets.
 int64_t SizeOf(absl::string_view text, Offsets offsets) {
   if (offsets == Offsets::kBytes) return static_cast<int64_t>(text.size());
   int64_t chars = 0;

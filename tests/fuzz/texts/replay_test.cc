@@ -1,4 +1,4 @@
-// The seeds of the fuzzers, whole, cut and changed: nothing breaks, and what is a tokenizer loads.
+// The seeds of the fuzzers, whole, cut and changed: nothing breaks, and valid tokenizers load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

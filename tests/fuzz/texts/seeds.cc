@@ -43,7 +43,7 @@ constexpr char kUnigram[] =
 
 std::string Pair(const std::string& text, const std::string& pair) { return text + '\0' + pair; }
 
-// A vocabulary with the files beside it.
+// Returns a vocabulary with the files next to it.
 std::string WithFiles(TokenizerKind kind, const std::string& data, const std::string& config,
                       const std::string& added, const std::string& special) {
   constexpr char kLowers = 4;

@@ -33,7 +33,7 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   if (request.path.Text() == "/pieces") {
     exchange->Begin({.content_type = "text/event-stream"});
     exchange->Send("", false, nullptr);
-    // The next piece is made once this one has left, as whoever streams does it.
+    // The next piece is made once this one has left, as a streaming handler does it.
     exchange->Send(request.body, false, [exchange] { exchange->Send("end", true, nullptr); });
     return;
   }
@@ -44,7 +44,7 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   });
 }
 
-// Appends what there is to read; false: the other side has closed.
+// Appends the bytes that there are to read; returns false if the other side has closed.
 bool ReadAll(int socket, std::string& to) {
   char bytes[4096];
   while (true) {
@@ -59,7 +59,7 @@ class Client {
  public:
   Client(int socket, boost::asio::io_context& io) : socket_(socket), io_(io) {}
 
-  // Sends what the system takes; false: the connection is over.
+  // Sends as many bytes as the system takes; returns false if the connection is over.
   bool Send(absl::string_view& bytes, size_t most, Fed& fed) {
     const size_t size = std::min(most, bytes.size());
     const ssize_t sent = send(socket_, bytes.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -122,7 +122,7 @@ Fed FeedHttp1(absl::string_view bytes, const Arrival& arrival) {
     shutdown(ends[1], SHUT_RDWR);
     const std::weak_ptr<HttpConnection> ending = std::exchange(connection, nullptr);
     io.poll();
-    // Whatever is left of it goes with what it waits for.
+    // A connection that still lives goes with the io_context that it waits on.
     if (!ending.expired()) kept->reset();
   }
   close(ends[1]);

@@ -20,7 +20,7 @@ namespace {
 
 using google::protobuf::BytesValue;
 
-// Whether the frames that a server sent tell the client of an error of the connection.
+// Returns whether the frames that a server sent tell the client of an error of the connection.
 bool HasErrorOfConnection(absl::string_view frames) {
   constexpr size_t kHead = 9, kCodeAt = kHead + 4;
   constexpr char kGoAway = 7;

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr size_t kParts[] = {1 << 16, 1000, 7, 1};
-// Byte by byte only what is short.
+// Byte by byte only short inputs.
 constexpr size_t kMostBytesInSmallParts = 4 << 10;
 
 TEST(WireSeedsTest, Http2AttacksAreCutOffAndTheRestIsNot) {
@@ -30,8 +30,8 @@ TEST(WireSeedsTest, Http2AttacksAreCutOffAndTheRestIsNot) {
   }
 }
 
-// The payloads of the frames that answer: headers and data. Others (windows, a reset for what the
-// client still sends) depend on how far the server has read.
+// Returns the payloads of the frames that answer: headers and data. Others (windows, a reset for
+// data that the client still sends) depend on how far the server has read.
 std::string AnswersIn(absl::string_view frames) {
   constexpr size_t kHead = 9;
   std::string answers;

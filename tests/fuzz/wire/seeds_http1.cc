@@ -26,10 +26,10 @@ std::string Chunked(const std::string& chunks) {
   return absl::StrCat("POST / HTTP/1.1\r\n", kHost, "Transfer-Encoding: chunked\r\n\r\n", chunks);
 }
 
-// Another form of the same bytes: without the header of gzip, behind that of zlib.
+// Another form of the same bytes: without the header of gzip, after zlib's.
 const std::string kDeflated = "\x78\x9c\x4b\x4c\x4a\x06\x00\x02\x4d\x01\x27"s;  // "abc"
 
-// Bodies and what is around them.
+// Bodies and their headers.
 std::vector<Seed> Bodies() {
   const std::string large(3 << 19, 'z');  // more than is decompressed at a time
   return {

@@ -36,7 +36,7 @@ std::string Frame(FrameKind kind, int flags, uint32_t stream, absl::string_view 
                       std::string(1, static_cast<char>(flags)), BigEndian(stream), payload);
 }
 
-// A field as HPACK has it, without any index.
+// Returns a field as HPACK has it, without any index.
 std::string Field(absl::string_view name, absl::string_view value) {
   return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
                       std::string(1, static_cast<char>(value.size())), value);
@@ -77,7 +77,7 @@ const std::string kBytesValue = "\n\3abc";
 const std::string kBegin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0);
 constexpr int kAck = 1;
 
-// A call whose header has one more field.
+// Returns a call whose header has one more field.
 std::string CallWith(absl::string_view name, absl::string_view value, absl::string_view messages,
                      absl::string_view path = "/echo/Unary") {
   return kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader(path, Field(name, value))) +
@@ -90,7 +90,7 @@ std::string Header(absl::string_view method, absl::string_view type) {
                             Field(":authority", "a"), Field("content-type", type)));
 }
 
-// Calls and their messages, beside those that every client makes.
+// Calls and their messages, besides those that every client makes.
 std::vector<Seed> Calls() {
   const std::string large(3 << 19, 'z');  // more than is decompressed at a time
   const std::string value = absl::StrCat("\n\x80\x80\x60", large);

@@ -29,7 +29,7 @@ class Mapped {
   ~Mapped() { munmap(data_, bytes_); }
   char* data() const { return data_; }
 
-  // Whether the system was asked for huge pages in the mapping that holds byte `at`.
+  // Returns whether the system was asked for huge pages in the mapping that holds byte `at`.
   bool WantsHugePages(size_t at) const {
     std::ifstream smaps("/proc/self/smaps");
     const auto address = reinterpret_cast<uintptr_t>(data_ + at);
@@ -85,7 +85,7 @@ size_t ResidentBytes() {
 TEST(HeapTest, EndOfAThreadsHeapIsKeptUntilTheThreadGivesItBack) {
   KeepFreedMemory();
   std::thread([] {
-    ResidentBytes();  // what it keeps lies below the blocks
+    ResidentBytes();  // the memory that it keeps lies below the blocks
     std::vector<std::string> blocks(20);
     for (std::string& block : blocks) block.assign(kMiB, 'a');
     const size_t full = ResidentBytes();

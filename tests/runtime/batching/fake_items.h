@@ -1,4 +1,4 @@
-// Items and batches for tests of what waits and runs, on a clock that the test moves.
+// Items and batches for tests of queues and streams, on a clock that the test moves.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ inline int64_t Bucket(int64_t size) {
 }
 
 // Buckets are powers of two: at most 8 rows, length 16 to 512, 1024 tokens. Items share a replay if
-// that costs at most twice what they cost alone; one that has no bucket goes alone.
+// that costs at most twice the sum of their costs alone; one that has no bucket goes alone.
 class TestBuilder {
  public:
   virtual ~TestBuilder() = default;

@@ -1,4 +1,5 @@
-// Shares: who waits is served by weights; a priority orders the items of one share, for a while.
+// Shares: waiting items are served by weights; a priority orders the items of one share, for a
+// while.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ class LanesTest : public SchedulerTest {
     item->shape.priority = priority;
     return Submit(queue, std::move(item));
   }
-  // How many of the next `count` batches each share gets.
+  // Returns how many of the next `count` batches each share gets.
   std::map<std::string, int> Take(int count) {
     std::map<std::string, int> taken;
     for (int i = 0; i < count; ++i) {

@@ -39,7 +39,7 @@ class OverloadTest : public SchedulerTest {
     clock.AdvanceNs(kRunNs);
     scheduler.Finish(*batch);
   }
-  // Takes and runs what is there, so that the rate is known.
+  // Takes and runs the items that are there, so that the rate is known.
   void Learn(const std::shared_ptr<TestQueue>& queue) {
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(Offer(queue));
     for (int i = 0; i < 5; ++i) RunOne();

@@ -1,4 +1,4 @@
-// Batches that a stream runs: who leaves them is answered at once, the others are computed.
+// Batches that a stream runs: an item that leaves is answered at once, the others are computed.
 #include "runtime/batching/running_batch.h"
 
 #include <gmock/gmock.h>

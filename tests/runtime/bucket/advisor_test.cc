@@ -361,7 +361,7 @@ TEST(BucketAdvisorTest, BoundariesLearntUnderOtherRulesAreNotTakenOver) {
   Server other({.axes = {{"sequence", {}, shorter}}});
   other.advisor().Restore(learnt);
   EXPECT_THAT(other.advisor().Look().boundaries, ElementsAre(shorter));
-  // Nor are some that nobody can have solved for.
+  // Nor are some that cannot have been solved for.
   for (const std::vector<int64_t>& bad : {std::vector<int64_t>{}, {32, 16, 512}, {0, 512}, {16}}) {
     learnt.boundaries = {bad};
     Server same;

@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const std::vector<int64_t> kInForce = {16, 32, 64, 128, 256, 512};
 
-// Rows of `axes` axes, each of the two lengths that axis i has: 20 + i, and 100 + i.
+// Returns rows of `axes` axes, each of the two lengths that axis i has: 20 + i, and 100 + i.
 std::vector<WeightedSizes> TwoLengthsEach(size_t axes, int count) {
   std::mt19937 random(3);
   SizeHistogram seen;

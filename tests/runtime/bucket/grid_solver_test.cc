@@ -14,7 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using Sets = std::vector<std::vector<int64_t>>;
 
-// Every set of boundaries of an axis that holds its largest size, with at most `most` of them.
+// Returns every set of boundaries of an axis that holds its largest size, with at most `most` of
+// them.
 Sets AllSets(const std::vector<WeightedSize>& along, int most) {
   Sets sets;
   for (uint32_t chosen = 0; chosen < (1u << (along.size() - 1)); ++chosen) {
@@ -100,7 +101,7 @@ TEST(GridSolverTest, ABatchBeyondTheProductLimitRunsAsSeveralReplays) {
     return static_cast<double>(10 + sizes[0] * binding[1]);
   };
   const GridOptions options = {.most = {3, 1}, .batch_axis = 0, .max_product = 200};
-  // Beside 100 the limit allows 2 rows: 2 + 2 + 1.
+  // With 100 the limit allows 2 rows: 2 + 2 + 1.
   EXPECT_EQ(GridCost(seen, Sets{{1, 2, 8}, {100}}, cost, options), 3 * 10 + 500);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-// A machine on which a replay takes `overhead` and `slope` a token of a row.
+// Returns a machine on which a replay takes `overhead` and `slope` a token of a row.
 ReplayCost Machine(double overhead, double slope) {
   ReplayCost cost;
   for (int i = 0; i < 400; ++i) {
@@ -108,7 +108,7 @@ TEST(GroupingPropertyTest, SharingNeverPadsMoreThanTheLimit) {
   }
 }
 
-// The cheapest of all groupings, by trying each.
+// Returns the cheapest of all groupings, by trying each.
 double Cheapest(absl::Span<const WaitingRequest> waiting, const ReplayCost& cost) {
   double least = 1e300;
   std::vector<size_t> group_of(waiting.size(), 0);

@@ -150,7 +150,7 @@ TEST(BucketPolicyTest, AllBucketsAreTheProductsWithinTheLimit) {
   EXPECT_EQ(policy.MostBuckets(), 36);
 }
 
-// Listing takes by what it lists, not by what the axes multiply to.
+// The time of listing grows with the listed buckets, not with the product of the axes.
 TEST(BucketPolicyTest, ManyAxesAreNotListed) {
   std::vector<std::string> axes;
   for (int i = 0; i < 40; ++i) axes.push_back(absl::StrCat("a", i));

@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 double SizeAsCost(int64_t size) { return static_cast<double>(size); }
 
-// The cheapest of every set of at most `most` boundaries that holds the largest size.
+// Returns the cheapest of every set of at most `most` boundaries that holds the largest size.
 double CheapestOfAllSets(const std::vector<WeightedSize>& seen, int most, const BoundaryCost& cost,
                          const BoundaryCost& price) {
   double best = std::numeric_limits<double>::infinity();
@@ -58,7 +58,7 @@ TEST(SolverTest, NoSetOfBoundariesIsCheaper) {
       const Boundaries& solved = each[k - 1];
       const double expected = CheapestOfAllSets(seen, k, cost, price);
       EXPECT_NEAR(solved.cost, expected, 1e-9 * expected);
-      // The boundaries cost what the solver says.
+      // The boundaries cost as much as the solver says.
       double own = CostOf(seen, solved.sizes, cost);
       for (int64_t size : solved.sizes) own += price(size);
       EXPECT_NEAR(own, solved.cost, 1e-9 * expected);

@@ -49,10 +49,10 @@ TEST(AxisFlowMapsTest, AMapThatIsDoubledByOtherSamplesIsNotKnown) {
   EXPECT_EQ(FindInNeck(R"({mode = "linear"})", 4).verdict, kMixes);
 }
 
-// Two maps of four lines, one twice as fine as the other, one behind the other in one dim.
+// Two maps of four lines, one twice as fine as the other, one after the other in one dim.
 AxisFinding FindInFlatHeads(absl::string_view rest) {
   const auto at = [&](int64_t size) {
-    std::vector<int64_t> places;  // the places of each line, those of the coarse map behind
+    std::vector<int64_t> places;  // the places of each line, the coarse map's last
     for (const int64_t line : {size, size, size, size, size / 2, size / 2, size / 2, size / 2}) {
       for (int64_t i = 0; i < line; ++i) places.push_back(i);
     }

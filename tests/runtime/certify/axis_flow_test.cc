@@ -549,7 +549,7 @@ TEST(AxisFlowTest, ConstantsThatFollowTheSizeAreNoted) {
             "node 'last' (Gather) takes elements counted from the end of tokens");
 }
 
-// Replaces elements 0 to 2 of each row; `place` is that of the row in the table of rows.
+// Replaces elements 0 to 2 of each row; `place` gives the row's index in the table of rows.
 AxisFinding FindMixingOfReplaced(const std::function<int64_t(int64_t)>& place) {
   const auto at = [&](int64_t size) {
     std::vector<std::string> places;

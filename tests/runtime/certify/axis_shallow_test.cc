@@ -1,4 +1,4 @@
-// Nodes that pass over padding by numbers that those of a request may reach.
+// Nodes that pass over padding by numbers that a request's numbers may reach.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,8 @@ AxisFinding FindIn(const std::string& body, const AxisFlowOptions& options = Wit
   return FindMixing(GraphAt(body, kFewTokens), GraphAt(body, kManyTokens), options);
 }
 
-// Scores of 4 heads and as many queries as keys, a condition `keep` of keys, and what it hides.
+// Scores of 4 heads and as many queries as keys, a condition `keep` of keys, and the keys that it
+// hides.
 std::string HiddenScores(const std::string& keep, const std::string& low) {
   return R"(
   input %queries: f32[2, 4, 7, 8]

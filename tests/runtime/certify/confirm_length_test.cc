@@ -1,4 +1,4 @@
-// A certified axis meets sizes and contents beyond those of the first look.
+// A certified axis meets sizes and contents beyond the first look's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ TEST(ConfirmLengthTest, ConfirmingLooksAtLongerLengths) {
   EXPECT_EQ(sum->runs, certificate->runs + 8);
 }
 
-// The sum of the first position and of positions 100 to 109 where they exist.
+// Returns the sum of the first position and of positions 100 to 109 where they exist.
 Outputs FirstAndLate(const Inputs& inputs) {
   const Numbers x = FromTensor(inputs[0]);
   Numbers y = {DType::kFloat32, {x.shape[0]}, {}};
@@ -115,8 +115,8 @@ TEST(ConfirmLengthTest, ConfirmingPadsEachOfTheLatePositions) {
   EXPECT_THAT(confirmed->reason, HasSubstr("length 5 padded to 512"));
 }
 
-// The largest id of a row, from a table of 50 ids: padding with a smaller id does not show, nor
-// does padding in rows that hold a large one.
+// Returns the largest id of a row, from a table of 50 ids: padding with a smaller id does not show,
+// nor does padding in rows that hold a large one.
 Outputs LargestId(const Inputs& inputs) {
   const Numbers x = FromTensor(inputs[0]);
   Numbers y = {DType::kFloat32, {x.shape[0]}, std::vector<double>(x.shape[0], 0)};

@@ -20,7 +20,7 @@ inline constexpr auto kProved = AxisFinding::Verdict::kProved;
 inline constexpr auto kUndecided = AxisFinding::Verdict::kUndecided;
 inline constexpr auto kMixes = AxisFinding::Verdict::kMixes;
 
-// The graph of `body`, whose output is %y, with `size` for each $S.
+// Returns the graph of `body`, whose output is %y, with `size` for each $S.
 inline Graph GraphAt(absl::string_view body, int64_t size) {
   const std::string text = absl::StrCat(
       "graph {\n", absl::StrReplaceAll(body, {{"$S", absl::StrCat(size)}}), "\n  output %y\n}");

@@ -51,7 +51,7 @@ inline Outputs UnmaskedMean(const Inputs& inputs) {
 }
 
 // Attention of one head: scores by products, softmax over positions. `score(score, query, key,
-// mask of the key)` is what a mask makes of one.
+// mask of the key)` is a score after the mask.
 template <typename Score>
 inline Outputs AttendBy(const Inputs& inputs, Score score_of) {
   ASSIGN_OR_RETURN(const Matrix x, Embed(inputs[0]));
@@ -116,7 +116,7 @@ inline Outputs MaskFromIds(const Inputs& inputs) {
   for (double& value : mask.values) value = value != 0;
   return Attention({inputs[0], ToTensor(mask)});
 }
-// The answer is what stands at the first id 2, the end of the text; the first position if none.
+// The answer is the row at the first id 2, the end of the text; the first position if none.
 inline Outputs EndOfText(const Inputs& inputs) {
   const Matrix ids(inputs[0]);
   ASSIGN_OR_RETURN(const Matrix x, Embed(inputs[0]));
@@ -144,7 +144,7 @@ inline Outputs EndsInPadding(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(y)};
 }
 
-// Which integers are large, the last first: ones and zeros are all small.
+// Returns which integers are large, the last first: ones and zeros are all small.
 inline Outputs LargeOnesTurnedRound(const Inputs& inputs) {
   const Matrix numbers(inputs[0]);
   Matrix y(numbers.rows, numbers.columns);
@@ -156,7 +156,7 @@ inline Outputs LargeOnesTurnedRound(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(y)};
 }
 
-// The answer of every position is what is at the first one.
+// The answer of every position is the row at the first one.
 inline Outputs FirstToken(const Inputs& inputs) {
   const Matrix x(inputs[0]);
   Matrix first(x.rows, 1);

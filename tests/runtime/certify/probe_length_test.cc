@@ -1,4 +1,4 @@
-// The findings of a probe about an axis: certified or not, and why, and what guards it.
+// The findings of a probe about an axis: certified or not, and why, and its guards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@ using toy::Outputs;
 
 ProbeOptions RangeOptions() { return {.batch_axis = "batch", .dim_size = toy::SumOfTerms}; }
 
-// A model that takes values in [low, high] of its first input and anything in the others.
+// Returns a model that takes values in [low, high] of its first input and anything in the others.
 ProbeRunner Taking(int64_t low, int64_t high, bool says = false, int64_t offset = 0) {
   return [=](const Inputs& inputs) -> Outputs {
     for (double value : inputs[0].ToDoubles()) {

@@ -1,4 +1,4 @@
-// Buckets that follow the traffic: when they change, and what that does to requests.
+// Buckets that follow the traffic: when they change, and the effect on requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,9 +62,9 @@ class BucketLearningTest : public testing::Test {
     }
   }
 
-  // Requests one after another; none comes while a change is under way or a recipe is captured
-  // behind, which here is a matter of real time: a larger recipe that serves meanwhile would be
-  // thought as fast as the one that the test speaks of.
+  // Requests one after another; none comes while a change is under way or a recipe is captured in
+  // the background, which here is a matter of real time: a larger recipe that serves meanwhile
+  // would be thought as fast as the one that the test speaks of.
   void ServeMany(const Model& model, int64_t count, const std::function<int64_t()>& length) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t one = length();
@@ -136,7 +136,7 @@ TEST_F(BucketLearningTest, StationaryTrafficChangesNothingInAnHourOnceItWasLearn
   const std::vector<int64_t> learnt = Lengths(*model);
   EXPECT_THAT(learnt, IsSupersetOf({17, 33, 66, 130, 257, 400}));
   const size_t compiles = observer_.of("mean").compiles.size();
-  // 100 a second; one of ten is really served, which is what the looks see.
+  // 100 a second; one of ten is really served, and looks see those only.
   const int64_t until_ns = clock_.NowNs() + int64_t{3600} * 1000 * kMs;
   while (clock_.NowNs() < until_ns) {
     clock_.AdvanceNs(90 * kMs);

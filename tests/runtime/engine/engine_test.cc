@@ -68,7 +68,7 @@ class EngineTest : public testing::Test {
 EngineFixture* EngineTest::fixture_ = nullptr;
 std::shared_ptr<Model>* EngineTest::model_ = nullptr;
 
-// The largest difference over the largest element of `expected`.
+// Returns the largest difference over the largest element of `expected`.
 double Difference(const OutputTensor& actual, const OutputTensor& expected) {
   EXPECT_EQ(actual.shape, expected.shape);
   const auto* a = reinterpret_cast<const float*>(actual.bytes.data());

@@ -1,4 +1,4 @@
-// Limits on memory, a model's and that of all together, and the messages where they are too small.
+// Limits on memory, a model's and all models' together, and the messages where they are too small.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -17,14 +17,14 @@
 
 namespace reprise {
 
-// The folder that starts share: `model.onnx`, and what the stores write.
+// The folder that starts share: `model.onnx`, and the files of the stores.
 class StartFolder {
  public:
   explicit StartFolder(const std::string& model_bytes) { folder_.Write("model.onnx", model_bytes); }
 
   const std::filesystem::path& path() const { return folder_.path(); }
 
-  // The files of one kind of record in the store.
+  // Returns the files of one kind of record in the store.
   std::vector<std::filesystem::path> Files(const std::string& kind) const {
     std::vector<std::filesystem::path> files;
     for (const auto& file : std::filesystem::directory_iterator(path() / "store")) {
@@ -86,7 +86,7 @@ class ServerStart {
     return response;
   }
 
-  // The lines of the log that have `what` in them.
+  // Returns the lines of the log that have `what` in them.
   std::vector<std::string> Logged(const std::string& what) const {
     MutexLock lock(mutex_);
     return LoggedLocked(what);

@@ -52,7 +52,7 @@ class SessionTest : public testing::Test {
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return loaded.ok() ? *loaded : nullptr;
   }
-  // The answer to one row of made-up numbers.
+  // Returns the answer to one row of made-up numbers.
   std::vector<float> Answer(const std::shared_ptr<Model>& model, int64_t width) {
     const std::vector<float> x = Numbers(width, 7);
     const Response response =

@@ -15,7 +15,7 @@ class Carrier {
  public:
   explicit Carrier(const Model& model) : model_(model) { Keep({}); }
 
-  // One row of new tokens behind what was there before.
+  // One row of new tokens after the past.
   const Request& Ask(const std::vector<int64_t>& ids) {
     ids_ = ids;
     request_.inputs.clear();
@@ -166,7 +166,7 @@ TEST_F(CarriedStepsTest, RequestsThatItCannotServeAreNotTaken) {
   EXPECT_FALSE(generator->carried()->Takes(other).ok());
 }
 
-// Such a request has the limits of those of any model.
+// Such a request has the limits of any model's requests.
 TEST_F(CarriedStepsTest, AnswersBeyondTheLimitAreNotMade) {
   const TempFolder folder;
   const auto model = fixture_.engine.Load({.id = {"small", 1},

@@ -1,5 +1,5 @@
-// Equal requests get equal bits on each tier of the CPU: whatever runs beside them, whoever has
-// computed their prefix, and however steps cut their prompts.
+// Equal requests get equal bits on each tier of the CPU: whatever runs next to them, whichever
+// request has computed their prefix, and however steps cut their prompts.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +18,7 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
     int64_t max_stall_ns = 20'000'000;
     int64_t prefix = 0;     // tokens of each prompt that another request has computed before
     int64_t copies = 1;     // how often each request is made
-    int64_t others = 0;     // requests beside them
+    int64_t others = 0;     // requests next to them
     bool together = false;  // submitted before the first step
   };
 
@@ -50,7 +50,7 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
     ASSERT_TRUE(generator.Submit(std::move(request)).ok());
   }
 
-  // The answers to all prompts, copy by copy.
+  // Returns the answers to all prompts, copy by copy.
   std::vector<Told> Answers(const Way& way) {
     auto made = Generator::Create(fixture_.engine, model_,
                                   {.context = 256,

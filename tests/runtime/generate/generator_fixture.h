@@ -1,4 +1,4 @@
-// A generator over the tiny decoder, and what its requests were told.
+// A generator over the tiny decoder, and the events of its requests.
 #pragma once
 
 #include <gtest/gtest.h>

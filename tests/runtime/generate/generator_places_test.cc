@@ -1,4 +1,4 @@
-// Who is served: clients that do not read, keys with more than their share, priorities.
+// Which requests are served: clients that do not read, keys with more than their share, priorities.
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
@@ -44,7 +44,8 @@ TEST_F(GeneratorPlacesTest, ClientsThatDoNotReadGiveTheirPlacesToOthers) {
   ASSERT_TRUE(Submit(Ask(Prompt(9, 3), 10), other).ok());
   RunAll();
   EXPECT_EQ(other.ids.size(), 10u);
-  // One that reads three goes on by three, and its tokens are those of a client that reads all.
+  // One that reads three goes on by three, and its tokens equal those that a client that reads all
+  // gets.
   Told whole;
   ASSERT_TRUE(Submit(Ask(Prompt(5, 2), 12), whole).ok());
   stalled[2].handle->Took(3);
@@ -107,7 +108,7 @@ TEST_F(GeneratorPlacesTest, AnotherKeyIsGivenAPlaceAtOnce) {
   ASSERT_TRUE(Submit(AskFor("one", Prompt(8, 50), 3), one).ok());
   EXPECT_LE(StepsUntilToken(one), 2);
   RunAll();
-  // Whoever gave way went on, to the same bits.
+  // Sequences that gave way went on, to the same bits.
   for (int64_t i = 0; i < 20; ++i) {
     EXPECT_EQ(many[i].ids.size(), 150u);
     Told alone;

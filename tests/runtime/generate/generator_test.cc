@@ -241,7 +241,7 @@ TEST_F(GeneratorTest, WhatRunsAndWaitsEndsWithTheReasonOfTheEnd) {
   EXPECT_EQ(Submit(Ask({1}, 1), late).code(), absl::StatusCode::kUnavailable);
 }
 
-// Steps compute each token behind those before it. A model whose tokens see later ones of the same
+// Steps compute each token after those before it. A model whose tokens see later ones of the same
 // request answers several of them otherwise.
 TEST_F(GeneratorTest, AModelWhoseTokensSeeLaterOnesIsNotPaged) {
   const std::shared_ptr<Model> model = LoadTiny(fixture_.engine, /*causal=*/false);

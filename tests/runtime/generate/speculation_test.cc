@@ -34,7 +34,7 @@ TEST(FindContinuationTest, WithoutAMatchThereIsNoGuess) {
 
 class SpeculationTest : public GeneratorTest {
  protected:
-  // The answers of several requests, of which some repeat themselves.
+  // Returns the answers of several requests, of which some repeat themselves.
   std::vector<Told> Answers(bool speculate) {
     generator = nullptr;
     Make({.page_bytes = Pages(60), .max_running = 8, .speculate = speculate});

@@ -25,7 +25,7 @@ std::vector<int64_t> TimesOf(const std::vector<BusyModel>& models, int64_t total
   std::atomic<size_t> ready{0};
   std::vector<int64_t> times(models.size());
   std::vector<std::thread> threads;
-  // Nobody steps before all of them wait.
+  // None of them steps before all wait.
   StepGate::Member door(gate);
   WeightedShare& none = gate.Of("door", 1);
   gate.Begin(door, {{&none}});

@@ -30,7 +30,7 @@ class StepPlanTest : public testing::Test {
       sequences_.push_back(std::move(sequence));
     }
   }
-  // The tokens of each key in `steps` steps, which end no sequence.
+  // Returns the tokens of each key in `steps` steps, which end no sequence.
   std::map<const KeyShare*, int64_t> Tokens(const StepLimits& limits, int steps) {
     std::map<const KeyShare*, int64_t> tokens;
     for (int i = 0; i < steps; ++i) {

@@ -1,4 +1,4 @@
-// Requests under way beside their caller, and streams that wait for each other.
+// Requests under way next to their caller, and streams that wait for each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -122,7 +122,7 @@ TEST_F(LaunchTest, SessionsOnTwoStreamsRunInTheOrderOfTheirEvents) {
   auto first = fixture_.engine.Bind(model_, {{"batch", 1}});
   auto second = fixture_.engine.Bind(model_, {{"batch", 1}});
   ASSERT_TRUE(first.ok() && second.ok()) << first.status();
-  // The second reads what the first has written.
+  // The second reads the value that the first has written.
   ASSERT_TRUE(
       (*second)->PlaceInput("x", (*first)->output<float>("y").data(), 4 * sizeof(float)).ok());
   WorkStream one, other;
@@ -154,7 +154,7 @@ TEST_F(LaunchTest, AnErrorLeavesOutWhatFollowsUntilItWasTold) {
     return absl::OkStatus();
   });
   stream.Record(event);
-  event.Synchronize();  // is reached all the same: nobody waits for ever
+  event.Synchronize();  // is reached all the same: no wait is for ever
   EXPECT_EQ(stream.Synchronize().message(), "broken");
   EXPECT_EQ(ran, 0);
   stream.Call([&] {

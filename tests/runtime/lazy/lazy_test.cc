@@ -1,4 +1,4 @@
-// Ops of a program: three modes, captured graphs, and what a capture refuses.
+// Ops of a program: three modes, captured graphs, and refusals of a capture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ TEST_F(LazyTest, ACapturedGraphReplaysOverWhatItsInputsHold) {
   EXPECT_EQ(out.data(), graph.output<float>("b").data());
   EXPECT_THAT(out, ElementsAre(22, 42, 8, 10));
   EXPECT_THAT(ValuesOf(kept), ElementsAre(11, 21, 4, 5));
-  // An op behind the graph reads its output.
+  // An op after the graph reads its output.
   EXPECT_THAT(ValuesOf(kept + 1), ElementsAre(12, 22, 5, 6));
   EXPECT_TRUE(graph.input<int64_t>("a").empty());
   EXPECT_TRUE(graph.output<float>("c").empty());

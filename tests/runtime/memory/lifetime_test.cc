@@ -228,7 +228,7 @@ TEST(LifetimeTest, AGraphThatIsNotCompactedIsRefused) {
 
 // Runs a graph over tagged bytes: every result writes its own id into each of its bytes, every
 // use checks that its input's bytes still hold the tag of the value that was written there last
-// on the way to it. What overlaps by mistake is overwritten before it is read.
+// on the way to it. A buffer that overlaps by mistake is overwritten before it is read.
 class Replay {
  public:
   Replay(const Graph& graph, const std::vector<NodeMemory>& nodes, const Lifetimes& lifetimes)
@@ -241,7 +241,7 @@ class Replay {
     }
     const MemoryPlan plan = PlanMemory(requests);
     size_t next = 0;
-    size_t end = plan.bytes;  // other homes lie behind the arena
+    size_t end = plan.bytes;  // other homes lie after the arena
     for (const Buffer& buffer : lifetimes.buffers) {
       if (buffer.home == Home::kArena) {
         place_.push_back(plan.offsets[next++]);

@@ -154,7 +154,7 @@ TEST(ClassicTest, LargeWeightsOfSupportVectorsAreSummedAsDoubles) {
   }
 }
 
-// Numbers whose sum wraps around to the right one would be written to far behind the end.
+// Numbers whose sum wraps around to the right one would be written to far past the end.
 TEST(ClassicTest, ClassesOfMoreVectorsThanCoefficientsAreRefused) {
   for (const Ints& supports :
        {Ints{1 << 20, 1, 1, 1},

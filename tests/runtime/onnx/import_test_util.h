@@ -27,7 +27,7 @@ inline absl::StatusOr<ImportedModel> Import(const ModelBuilder& builder) {
   return ImportOnnxBytes(absl::string_view(bytes.data(), bytes.size()));
 }
 
-// The imported graph as text; a failure shows its message.
+// Returns the imported graph as text; a failure shows its message.
 inline std::string Text(const ModelBuilder& builder) {
   auto model = Import(builder);
   if (!model.ok()) return std::string(model.status().ToString());

@@ -24,7 +24,7 @@ class ImporterFileTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
   }
 
-  // A model whose initializer of 256 floats is in the external file `location`.
+  // Returns a model whose initializer of 256 floats is in the external file `location`.
   ModelBuilder External(const std::string& location, const std::string& offset = "0",
                         const std::string& length = "1024") {
     ModelBuilder builder;

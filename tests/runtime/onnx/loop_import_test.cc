@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// y, all = Loop(count, , x): each step negates what is carried, and scans it.
+// y, all = Loop(count, , x): each step negates the carried value, and scans it.
 struct LoopModel {
   LoopModel() {
     b.Input("x", {"n"}).Output("y").Output("all");

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 constexpr int kU8 = onnx::TensorProto::UINT8;
 
-// A model with a scale `s` and a zero point `z`.
+// Returns a model with a scale `s` and a zero point `z`.
 ModelBuilder Quantized() {
   ModelBuilder b(13);
   b.model().add_opset_import()->set_domain("com.microsoft");

@@ -192,7 +192,7 @@ TEST(RewriteTest, BranchesOfFunctionsKeepTheirNamesFromThoseOfTheCaller) {
   node->set_op_type("If");
   node->add_input("c");
   node->add_output("b");
-  // The caller calls `a` what the branches call a value of their own.
+  // The caller's name `a` is also the name of a value in the branches.
   onnx::GraphProto& first = AddBranch(*node, "then_branch");
   AddBranchNode(first, "Relu", {"c"}, "x");
   AddBranchNode(first, "Mul", {"a", "x"}, "r");
@@ -290,7 +290,7 @@ TEST(RewriteTest, FramesAreThoseOfSignalsWithAndWithoutADimOfParts) {
   }
 }
 
-// A window that is not as long as its frame: zeros behind it, or cut.
+// A window that is not as long as its frame: zeros after it, or cut.
 TEST(RewriteTest, WindowsAreMadeAsLongAsFrames) {
   for (const int64_t size : {16, 9}) {
     ModelBuilder builder(17);
@@ -305,7 +305,7 @@ TEST(RewriteTest, WindowsAreMadeAsLongAsFrames) {
   }
 }
 
-// Half of what is missing comes in front, rounded to zero, and crops where it is negative.
+// Half of the missing elements come in front, rounded to zero; a negative number crops.
 TEST(RewriteTest, CenterCropPadIsAPad) {
   ModelBuilder builder(18);
   builder.Input("x", {"n", "8", "3"}).Input("size", {"2"}, onnx::TensorProto::INT64).Output("y");

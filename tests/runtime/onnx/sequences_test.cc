@@ -1,4 +1,4 @@
-// Sequences and Optionals in files: what becomes of them, and which are refused.
+// Sequences and Optionals in files: their rewrites, and which are refused.
 #include "runtime/onnx/values/sequences.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ struct Sequences : ModelBuilder {
   }
 };
 
-// The op that makes output `y`, and the names of what it takes.
+// Returns the op that makes output `y`, and the names of its inputs.
 std::string Made(const ModelBuilder& builder) {
   auto model = Import(builder);
   if (!model.ok()) return std::string(model.status().message());
@@ -111,7 +111,7 @@ TEST(SequencesTest, AnIfChoosesBetweenListsOfOneLength) {
   }
   b.Node("SequenceAt", {"s", "at0"}, {"y"});
   EXPECT_THAT(Made(b), HasSubstr("If(c,"));
-  // As many tensors behind one branch as behind the other.
+  // As many tensors after one branch as after the other.
   node.mutable_attribute(1)->mutable_g()->mutable_node(1)->add_input("z");
   EXPECT_THAT(Unimplemented(b),
               AllOf(HasSubstr("'choice'"), HasSubstr("a sequence of 2 or of 3 tensors")));
@@ -164,7 +164,7 @@ TEST(SequencesTest, APositionOfARequestSelectsAmongTensors) {
   EXPECT_EQ(Made(at), "reprise.SelectItem(i,x,z,)");
   EXPECT_THAT(Text(at), HasSubstr("{count = 2, from = [1], last = 1}"));
 
-  // Behind an insertion the middle one of three is what was there, the new one, or what follows.
+  // After an insertion the middle one of three is the old one, the new one, or the next one.
   Sequences inserted;
   inserted.Input("i", {}, onnx::TensorProto::INT64);
   inserted.Node("Neg", {"x"}, {"m"});

@@ -57,7 +57,7 @@ TEST(SmallWeightsTest, ALineThatIsAddedToScoresStaysAConstant) {
   EXPECT_TRUE(imported->parameters.empty());
 }
 
-// A norm written out, behind a layer of one column: numbers are those of weights alone.
+// Returns a norm written out, after a layer of one column: numbers come from weights alone.
 ModelBuilder NormWrittenOut(float number, float epsilon) {
   ModelBuilder b;
   b.Input("x", {"batch", "4"}).Output("y").Output("score");
@@ -86,7 +86,7 @@ TEST(SmallWeightsTest, ScalesAndShiftsOfNormsThatAreWrittenOutAreWeights) {
   EXPECT_NE(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(1, 2)));
 }
 
-// Each layer adds to what came before, so that the way back to the input is long.
+// Each layer adds to the one before, so that the way back to the input is long.
 TEST(SmallWeightsTest, ScalesBehindManyLayersAreWeights) {
   const auto stack = [](float number) {
     ModelBuilder b;
@@ -150,7 +150,7 @@ std::vector<float> Repeated(size_t count, float number) {
   return values;
 }
 
-// A layer over `x`, whose result is "h" with `columns` features.
+// Returns a layer over `x`, whose result is "h" with `columns` features.
 ModelBuilder Layer(const std::vector<std::string>& dims, int64_t features, int64_t columns) {
   ModelBuilder b;
   b.Input("x", dims);

@@ -13,7 +13,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The label of every node.
+// Returns the label of every node.
 std::vector<std::string> Labels(const ModelBuilder& builder) {
   const auto model = Import(builder);
   EXPECT_TRUE(model.ok()) << model.status();
@@ -25,7 +25,8 @@ std::vector<std::string> Labels(const ModelBuilder& builder) {
   return labels;
 }
 
-// x [2, 8] times weights of 4 bits, two blocks of 16 a column; `packed` is what each block takes.
+// x [2, 8] times weights of 4 bits, two blocks of 16 a column; `packed` is the number of bytes of
+// each block.
 ModelBuilder BlockProduct(const std::string& name, int64_t packed) {
   ModelBuilder b;
   b.model().add_opset_import()->set_domain(kMicrosoft);
@@ -84,7 +85,7 @@ TEST(SourceLabelTest, AScanAndWhatItIsTakenApartIntoGoByIt) {
                              "Scan 'walk', step Loop", StartsWith("Neg '")));
 }
 
-// The error of a shape rule behind the rewrite.
+// The error of a shape rule after the rewrite.
 TEST(SourceLabelTest, ErrorsOfStepsNameTheNodeOfTheFile) {
   auto model = Import(BlockProduct("fc", 5));  // A block of 16 takes 8 bytes.
   ASSERT_TRUE(model.ok()) << model.status();

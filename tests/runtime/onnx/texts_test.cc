@@ -71,7 +71,7 @@ TEST(TextsTest, TheVocabularyHasTheTextsOfAttributesInitializersConstantsAndBran
   EXPECT_FALSE(model->vocabulary->Find("coder").has_value()) << "the name of a node";
 }
 
-// The body of a function decides what the attributes of a call are.
+// The body of a function decides the kinds of a call's attributes.
 TEST(TextsTest, TheVocabularyHasTheTextsThatAreHandedToFunctions) {
   TextModel b;
   auto* import = b.model().add_opset_import();

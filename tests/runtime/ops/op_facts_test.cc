@@ -33,7 +33,7 @@ Tensor Floats(const Shape& shape, float low, uint32_t seed) {
   return F32(shape, values);
 }
 
-// The results over floats of one shape, where the op takes such; else nothing.
+// Returns the results over floats of one shape, where the op takes such; else nothing.
 std::vector<Tensor> OverFloats(const OpRow& row, const Shape& shape, float low, uint32_t seed) {
   OptionalTensors inputs;
   for (int i = 0; i < std::max(row.min_inputs, 1); ++i) {
@@ -115,7 +115,7 @@ TEST(OpFactsTest, FactsAgreeWithEachOther) {
   for (const OpRow& row : AllOps()) {
     SCOPED_TRACE(std::string(row.name));
     const OpFacts& facts = FactsOf(row);
-    // Traits say it already: a rule beside them would not be asked.
+    // Traits say it already: a rule next to them would not be asked.
     if (row.Has(kView) || row.Has(kElementwise)) {
       EXPECT_EQ(facts.rows, RowRule::kMixes);
       EXPECT_EQ(facts.packing, PackRule::kNone);

@@ -37,7 +37,7 @@ inline const Tensor kUnitScale = F32({}, {1});
 
 using OptionalTensors = std::vector<std::optional<Tensor>>;
 
-// Every output of `op` over `inputs`, all of them known to the shape rule.
+// Returns every output of `op` over `inputs`, all of them known to the shape rule.
 inline absl::StatusOr<std::vector<Tensor>> RunOp(absl::string_view op,
                                                  const OptionalTensors& inputs,
                                                  Attributes attributes = {}, size_t num_outputs = 1,
@@ -54,7 +54,7 @@ inline absl::StatusOr<std::vector<Tensor>> RunOp(absl::string_view op,
   return Evaluate(node, inputs, max_bytes);
 }
 
-// The first output as numbers; a failure is an empty list whose message gtest shows.
+// Returns the first output as numbers; a failure is an empty list whose message gtest shows.
 inline std::vector<double> Numbers(const absl::StatusOr<std::vector<Tensor>>& results,
                                    size_t output = 0) {
   if (!results.ok()) {
@@ -64,7 +64,7 @@ inline std::vector<double> Numbers(const absl::StatusOr<std::vector<Tensor>>& re
   return (*results)[output].ToDoubles();
 }
 
-// The message of a failure.
+// Returns the message of a failure.
 inline std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
   return results.ok() ? "OK" : std::string(results.status().message());
 }

@@ -144,7 +144,7 @@ class RandomModel {
     return *(choices.begin() + random_() % choices.size());
   }
   ValueId Any() { return values_[random_() % values_.size()]; }
-  // A value that depends on inputs, made late: chains are longer than they are wide.
+  // Returns a value that depends on inputs, made late: chains are longer than they are wide.
   ValueId Late() { return data_[data_.size() - 1 - random_() % std::min<size_t>(data_.size(), 4)]; }
   ValueId Ints(std::vector<int64_t> values) {
     return graph_.AddConstant("", Tensor::Int64s(values));
@@ -226,7 +226,7 @@ class RandomModel {
 TEST(PipelineTest, RandomGraphsGiveTheSameAnswersAfterCapture) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const std::string text = RandomModel(seed).Text();
-    // Values grow along chains of products; the tolerance is for what random chains reach.
+    // Values grow along chains of products; the tolerance covers the values of random chains.
     ExpectSameAnswersAfterCapture(text, {.tolerance = 1e-3, .relative = 1e-3, .rounds = 1});
     if (HasFailure()) FAIL() << "seed " << seed << "\n" << text;
   }

@@ -1,4 +1,4 @@
-// Rules of precision: how they are read, which one counts, and what a graph keeps.
+// Rules of precision: how they are read, which one counts, and which marks a graph keeps.
 #include "runtime/passes/kit/precision_rules.h"
 
 #include <gmock/gmock.h>

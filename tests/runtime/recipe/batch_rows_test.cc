@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Whether the output of the last node, fed by a batch of four, is marked.
+// Returns whether the output of the last node, fed by a batch of four, is marked.
 bool OutputIsMarked(const std::string& body) {
   absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", body, "\n}\n"));
   EXPECT_TRUE(graph.ok()) << graph.status().ToString();
@@ -189,7 +189,7 @@ TEST(BatchRowsTest, WhatIsMixedLaterIsComputedWhole) {
 }
 
 TEST(BatchRowsTest, TokensThatSegmentsReadStayMarked) {
-  // Tokens behind the last segment are read by nobody.
+  // Tokens after the last segment are never read.
   EXPECT_TRUE(
       OutputIsMarked("input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = Relu(%x)\n"
                      "%r: ? = reprise.SegmentReduce(%y, %s)\noutput %y\noutput %r"));

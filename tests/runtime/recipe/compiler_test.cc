@@ -65,7 +65,7 @@ TEST(CompilerTest, WeightsThatALaunchReadsAsTheyAreHaveASlotBesideTheirPackedFor
   EXPECT_THAT(parameters, Contains("p0"));
 }
 
-// Pages behind all else that nobody touches take no memory.
+// Pages after all else that are never touched take no memory.
 TEST(CompilerTest, WorkspacesLieBehindAllElse) {
   const std::unique_ptr<Recipe> recipe = CompileText(R"(graph {
   input %x: f32[n, 64, 64]

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The sources of the operands of the last node of `text`.
+// Returns the sources of the operands of the last node of `text`.
 std::vector<int> SourcesOfLast(absl::string_view text) {
   absl::StatusOr<Graph> graph = Parse(text);
   if (!graph.ok()) {

@@ -18,7 +18,7 @@ namespace {
 // Bytes on a device of one thread.
 constexpr size_t kMostWorkspace = size_t{12} << 20;
 
-// A graph of one node; nothing is run.
+// Returns a graph of one node; nothing is run.
 Graph GraphOf(const std::string& text) {
   absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", text, "\n}\n"));
   EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << text;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A recipe's file and its name.
+// Returns a recipe's file and its name.
 BundledRecord SomeRecipe(const std::string& device = "cpu a") {
   recipe::v1::StoredRecipe stored;
   stored.mutable_key()->set_device(device);

@@ -56,7 +56,7 @@ TEST(RowWalksTest, SmallPicturesAndOneRowStayTogether) {
   EXPECT_EQ(RowWalks(graph, 1).Of(0), -1);
 }
 
-// An index that is out of range is told by its place among those of all rows.
+// The error of an index out of range names its place among all rows.
 TEST(RowWalksTest, WhatLooksUpStaysTogether) {
   const Graph graph = MarkedGraph(R"(graph {
     input %ids: i64[4, 4096]
@@ -72,7 +72,7 @@ TEST(RowWalksTest, WhatLooksUpStaysTogether) {
   EXPECT_EQ(walks.Of(0), -1);
 }
 
-// Where the largest lie is told by the place among those of all rows.
+// The indices of the largest elements count over all rows.
 TEST(RowWalksTest, WhatCountsFromTheFirstRowStaysTogether) {
   const auto pooled = [](const char* results) {
     return MarkedGraph(absl::StrCat(R"(graph {
@@ -92,7 +92,7 @@ TEST(RowWalksTest, WhatCountsFromTheFirstRowStaysTogether) {
   EXPECT_EQ(RowWalks(places, kRows).Of(1), -1);
 }
 
-// The sum mixes rows, and what is behind it has none; a row that begins anywhere stays as well.
+// The sum mixes rows, and nodes after it have none; a row that begins anywhere stays as well.
 TEST(RowWalksTest, AWalkEndsWhereRowsMeet) {
   const Graph graph = MarkedGraph(Pictures(
       "256", "const %d: i64[1] = {0}\n %s: ? = ReduceSum(%r, %d)\n %t: ? = Exp(%s)\n output %t\n"));

@@ -39,7 +39,7 @@ class StoredRecipeTest : public testing::Test {
   CompileOptions Options(CompiledPlan* plan = nullptr) {
     return {.device = &device_, .clock = &clock_, .batch_symbol = "batch", .plan = plan};
   }
-  // A captured recipe and what is kept of it.
+  // Returns a captured recipe and its stored form.
   std::unique_ptr<Recipe> Captured(CompiledPlan& plan) {
     auto recipe = Compile(graph_, key_, Options(&plan));
     EXPECT_TRUE(recipe.ok()) << recipe.status();

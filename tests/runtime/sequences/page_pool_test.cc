@@ -34,7 +34,7 @@ TEST(PagePoolTest, ARegisteredPageIsFoundByItsIdsAndWhatIsBeforeIt) {
   pool->Drop(first);
   EXPECT_EQ(pool->held(), 0);
   EXPECT_EQ(pool->Find(kNoPage, {}, Ids{3, 4}), kNoPage);
-  // Another owner's: salts tell the requests of one key apart, and keys those of all salts.
+  // Another owner's: salts tell the requests of one key apart, and keys all requests.
   EXPECT_EQ(pool->Find(kNoPage, {.salt = 7}, Ids{1, 2}), kNoPage);
   EXPECT_EQ(pool->Find(kNoPage, {.key = 7}, Ids{1, 2}), kNoPage);
   ASSERT_EQ(pool->Find(kNoPage, {}, Ids{1, 2}), first);

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Maps at strides 2 and 4 of pictures, one behind the other over height times width.
+// Maps at strides 2 and 4 of pictures, one after the other over height times width.
 constexpr char kFlatHeads[] = R"(graph {
   input %x: f32[b, 3, h, w]
   const %flat: i64[3] = {0, 3, -1}

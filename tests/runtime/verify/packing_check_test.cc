@@ -14,8 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// y = x + the mean of its row, of floats x [rows, length]. Packed, what lies beside a request gets
-// into its mean where `leaks` says so.
+// y = x + the mean of its row, of floats x [rows, length]. Packed, rows next to a request get into
+// its mean where `leaks` says so.
 class MeanRunner final : public ProofRunner {
  public:
   enum class Leak { kNone, kBatchMates, kBehind, kShape };

@@ -1,4 +1,4 @@
-// Bodies come whole or byte by byte, by a length or in chunks; what is no chunk is refused.
+// Bodies come whole or byte by byte, by a length or in chunks; a malformed chunk is refused.
 #include "server/http/body_reader.h"
 
 #include <gmock/gmock.h>

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Answers with what it was sent.
+// Answers with the body that it was sent.
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   exchange->Answer([exchange] {
     const HttpRequest& request = exchange->request();
@@ -34,7 +34,7 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   });
 }
 
-// An account that outlives every server of these tests.
+// Returns an account that outlives every server of these tests.
 const ByteAccount* AccountOf(int64_t max_bytes) {
   static std::list<ByteAccount> accounts;
   return &accounts.emplace_back(ByteLimits{.max_bytes = max_bytes});
@@ -47,7 +47,7 @@ std::unique_ptr<HttpServer> StartOnAnyPort(const HttpServerOptions& options = {}
   return *std::move(server);
 }
 
-// A connection that sends what no client would.
+// A connection that sends bytes that no client would.
 class RawClient {
  public:
   explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -68,7 +68,7 @@ class RawClient {
     EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // All that comes until `end` has come or the connection ends.
+  // Returns all that comes until `end` has come or the connection ends.
   std::string ReadUntil(const std::string& end) {
     std::string read;
     char buffer[4096];
@@ -106,7 +106,7 @@ class Held {
     while (exchanges_.size() < count) came_.Wait(mutex_);
     return std::exchange(exchanges_, {});
   }
-  // Drops those that came and those that come: nobody may hold one when the server ends.
+  // Drops those that came and those that come: none may be held when the server ends.
   void Close() {
     std::vector<std::shared_ptr<HttpExchange>> dropped;
     MutexLock lock(mutex_);

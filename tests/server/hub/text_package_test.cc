@@ -186,7 +186,7 @@ TEST_F(TextPackageTest, MembersOfEveryFileAreReadOrRefused) {
   ASSERT_TRUE(Read().ok());
 }
 
-// tokenizer.json holds what members would be refused for without it.
+// tokenizer.json holds the meaning of members that would be refused without it.
 TEST_F(TextPackageTest, MembersBesideATokenizerJsonMayBeUnknown) {
   Write("tokenizer.json", "{}");
   Write("tokenizer_config.json", R"({"novelty": 1, "do_basic_tokenize": false,

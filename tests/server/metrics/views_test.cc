@@ -16,13 +16,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A catalogue with one model that has served what encoders serve.
+// A catalogue with one model that has served an encoder's requests.
 class ViewsTest : public ::testing::Test {
  protected:
   ViewsTest() : metrics_(catalogue_.Model("bert", "1")) {
     catalogue_.Announce(metrics_, {.buckets = {"t16", "t32", "t64"}, .axes = {"sequence"}});
   }
-  // How many lines of a scrape have the labels of the model.
+  // Returns how many lines of a scrape have the labels of the model.
   int Lines(const std::string& name) {
     const std::string text = catalogue_.Scrape();
     int lines = 0;

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 // Loads take as long as the test says, and fail at rank 6.
 class RankedServablesTest : public testing::Test {
  protected:
-  // The servable of rank `rank` of x, waited for.
+  // Returns the servable of rank `rank` of x, waited for.
   absl::StatusOr<std::shared_ptr<const Servable>> Ask(int64_t rank) {
     std::promise<void> ready;
     const auto found = ranked_.Find({{"x", rank}}, [&] { return [&ready] { ready.set_value(); }; });

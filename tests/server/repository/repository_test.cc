@@ -219,7 +219,7 @@ TEST_F(RepositoryTest, ConfiguredFileNameIsUsed) {
   EXPECT_THAT(Names(*Start()), ElementsAre("bert/1"));
 }
 
-// The status with which `ask(done)` ends.
+// Returns the status with which `ask(done)` ends.
 template <typename Ask>
 absl::Status Outcome(Ask ask) {
   std::promise<absl::Status> ended;

@@ -1,4 +1,4 @@
-// Batches on a stream: who shares a replay, whose error it is, what is counted.
+// Batches on a stream: which requests share a replay, which get an error, which counts change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

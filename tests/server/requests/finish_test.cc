@@ -24,7 +24,7 @@ class FinishTest : public InferenceTest {
   static PartAnswer Answer(absl::Status status, int64_t batch = 0) {
     return {.response = {.status = std::move(status), .info = {.batch = batch}}};
   }
-  // A step that notes that it ran.
+  // Returns a step that notes that it ran.
   AnswerStep Step(int number, absl::Status status = absl::OkStatus()) {
     return [this, number, status](InferResult&) {
       steps_.push_back(number);
@@ -85,7 +85,7 @@ TEST_F(FinishTest, ManyRowsAreSplitAndTheAnswersJoined) {
   EXPECT_EQ(result.response.info.batch, result.batches[1]);
   EXPECT_EQ(server_->events.records.size(), 1u);
 
-  // The last row is that of a request of its own.
+  // The last row equals a request of its own.
   auto alone = Make(1, 16);
   for (size_t i = 0; i < 3; ++i) {
     const int64_t row_bytes = 16 * 8;

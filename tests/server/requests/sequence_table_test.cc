@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kIdleNs = 1000;
 
-// A call that is in the queue of nobody.
+// A call that is in no queue.
 class QuietCall final : public Call {
  public:
   void Cancel() override { cancelled = true; }

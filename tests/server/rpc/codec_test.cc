@@ -28,7 +28,7 @@ class DecodeTest : public ::testing::Test {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(text));
   }
-  // The elements of input `index` as T.
+  // Returns the elements of input `index` as T.
   template <typename T>
   std::vector<T> Elements(int index) const {
     const absl::string_view bytes = decoded.view.inputs[index].bytes;

@@ -1,4 +1,4 @@
-// Regions of shared memory: what they are made of, and what is left when their client cuts them.
+// Regions of shared memory: their backing objects, and reads after their client truncates them.
 #include "server/shared_memory/shared_regions.h"
 
 #include <fcntl.h>

@@ -14,7 +14,8 @@ using testing::ElementsAre;
 // Ids 0 to 3 are text, 4 ends, 5 starts, 6 stands for no times, 7 to 12 are times.
 SpeechFacts Facts() { return {.start = 5, .end = 4, .no_timestamps = 6, .max_initial_time = 2}; }
 
-// The ids that may follow `made`, by scores that make every text likelier than all times together.
+// Returns the ids that may follow `made`, by scores that make every text likelier than all times
+// together.
 std::vector<int64_t> Left(const std::vector<int64_t>& made, float text_score = 10) {
   TimeRules rules(Facts());
   for (const int64_t id : made) EXPECT_FALSE(*rules.Take(id));

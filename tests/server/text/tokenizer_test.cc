@@ -111,7 +111,7 @@ TEST(TokenizerTest, TextFarBeyondTheContextIsCutOrRefusedWithBothNumbers) {
   EXPECT_THAT(refused.status().message(), HasSubstr("more than 18 tokens, the model takes 4"));
 }
 
-// Which of the two is longer decides who keeps the odd token, however far both are beyond it.
+// The longer one of the two keeps the odd token, however far both are beyond it.
 TEST(TokenizerTest, BothTextsOfAPairFarBeyondTheContextAreCutAsShortOnesAre) {
   const auto tokenizer = Bert();
   const EncodeOptions options = {.truncation = Truncation::kRight, .max_tokens = 8};
@@ -121,7 +121,7 @@ TEST(TokenizerTest, BothTextsOfAPairFarBeyondTheContextAreCutAsShortOnesAre) {
   EXPECT_THAT(second->ids, ElementsAre(2, 5, 5, 3, 6, 6, 6, 3));
 }
 
-// A tokenizer of words whose post-processor is given.
+// Returns a tokenizer of words whose post-processor is given.
 std::unique_ptr<Tokenizer> PostProcessed(absl::string_view post_processor) {
   auto tokenizer =
       Tokenizer::Load({.kind = TokenizerKind::kJson,
@@ -202,7 +202,7 @@ TEST(TokenizerTest, LongTextEndsWithTheErrorOfItsQuestion) {
   EXPECT_EQ(text.status(), absl::DeadlineExceededError("late"));
 }
 
-// A tokenizer of WordPiece whose normalizer, pre-tokenizer and longest word are given.
+// Returns a tokenizer of WordPiece whose normalizer, pre-tokenizer and longest word are given.
 std::unique_ptr<Tokenizer> Words(absl::string_view normalizer, absl::string_view pre_tokenizer) {
   auto tokenizer = Tokenizer::Load(
       {.kind = TokenizerKind::kJson,
@@ -246,7 +246,7 @@ TEST(TokenizerTest, TextThatATokenizerMakesLargeEndsAtItsMemory) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a process of its own, which has no memory but what it holds, and some megabytes.
+// In a process of its own, which may grow by some megabytes only.
 TEST(TokenizerTest, WithoutMemoryATextIsRefusedAndTheProcessGoesOn) {
   const auto starved = [] {
     const auto tokenizer = Bert();
@@ -346,7 +346,7 @@ TEST(TokenizerTest, TextsAreLoweredAsPythonDoesIt) {
   const EncodeOptions options = {.add_special = false, .offsets = Offsets::kChars};
   EXPECT_THAT((*tokenizer)->Encode("\u00c9 \u0414 \u03a3\u0391\u03a3", std::nullopt, options)->ids,
               ElementsAre(3, 4, 5));
-  // One letter becomes two, and places are those of the text as it was sent.
+  // One letter becomes two, and offsets count in the text as it was sent.
   const auto tokens = (*tokenizer)->Encode("\u0130 b", std::nullopt, options);
   EXPECT_THAT(tokens->ids, ElementsAre(6, 8, 9));
   EXPECT_THAT(tokens->offsets, ElementsAre(Pair(0, 1), Pair(0, 1), Pair(2, 3)));

@@ -78,7 +78,7 @@ TEST(TraceContextTest, AHeaderIsReadAndWritten) {
   EXPECT_EQ(TraceParentText(*context, context->span), kParent);
   EXPECT_FALSE(
       ReadTraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "")->sampled);
-  // A version of the future, with more behind.
+  // A version of the future, with more fields at the end.
   EXPECT_TRUE(ReadTraceContext("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", "")
                   .has_value());
 }

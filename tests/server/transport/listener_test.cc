@@ -138,7 +138,7 @@ TEST_F(ListenerTest, WatchEndsWithItsWatcher) {
   watcher = nullptr;
   EXPECT_TRUE(weak.expired());
   Close(client);
-  io.run_for(milliseconds(20));  // nobody is there to be told
+  io.run_for(milliseconds(20));  // there is no observer
 }
 
 }  // namespace

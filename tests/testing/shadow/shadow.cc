@@ -69,7 +69,7 @@ std::string Differs(const Graph& graph, const SizeReading& reading, const Bindin
   return "";
 }
 
-// A reading at `binding`, compared there; nullopt where the sizes are refused.
+// Returns a reading at `binding`, compared there; nullopt where the sizes are refused.
 std::optional<SizeReading> ReadAt(const Graph& graph, const Binding& binding, std::string& differs,
                                   ShadowCounts& counts) {
   ++counts.readings;

@@ -1,4 +1,4 @@
-// Compares the shapes that a reading of a graph finds with those of specialising it.
+// Compares the shapes that a reading of a graph finds with the results of specialising it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// Counts of what was compared, over all calls.
+// Counts of comparisons, over all calls.
 struct ShadowCounts {
   int64_t readings = 0;
   int64_t within = 0;   // sizes other than a reading's own, in its region
@@ -25,12 +25,12 @@ struct ShadowCounts {
 
 // Reads `graph` at the first binding, and compares it at all of them: shapes and known elements of
 // every value, and whether the sizes are taken. Sizes of another region are read again. Returns "",
-// or what differs.
+// or the difference.
 std::string ShadowDifference(const Graph& graph, const std::vector<Binding>& bindings,
                              ShadowCounts& counts);
 
-// `graph` with an axis in place of each dim of its inputs that is 2 or more, and the sizes that
-// they were: what a file says of sizes is no matter then.
+// Returns `graph` with an axis in place of each dim of its inputs that is 2 or more, and the sizes
+// that they were: sizes in the file do not matter then.
 Graph WithAxesFor(const Graph& graph, std::map<std::string, int64_t>& sizes);
 
 }  // namespace reprise

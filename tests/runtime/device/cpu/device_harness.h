@@ -85,9 +85,9 @@ class NodeRun {
     return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
   }
 
-  // The outputs that `option` computes when its launch is cut into `parts`. Checks that nothing
-  // outside outputs and workspace is written. `only_part`: it is called by itself, as its lone
-  // part where it is the first; -1: all are.
+  // Returns the outputs that `option` computes when its launch is cut into `parts`. Checks that
+  // nothing outside outputs and workspace is written. `only_part`: it is called by itself, as its
+  // lone part where it is the first; -1: all are.
   std::vector<Tensor> RunOption(const Device& device, const KernelOption& option, int parts,
                                 bool in_place = false, int64_t live_rows = 0, int only_part = -1) {
     absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);
@@ -179,8 +179,8 @@ class NodeRun {
   RecordedErrors errors;
 
  private:
-  // Bytes between pages that nobody may touch: they begin behind the first of them, or end at the
-  // second and begin where their number wants. The rest of their own pages are canaries.
+  // Bytes between inaccessible pages: they begin after the first of them, or end at the second and
+  // begin where their number wants. The rest of their own pages are canaries.
   class Fenced {
    public:
     Fenced(size_t bytes, bool at_end) : bytes_(bytes) {
@@ -195,7 +195,7 @@ class NodeRun {
       std::memset(begin_, 0x5a, room_);
       data_ = at_end ? begin_ + room_ - bytes : begin_;
     }
-    // A copy of a tensor that nobody may write to.
+    // A copy of a tensor in read-only memory.
     Fenced(const Tensor& tensor, bool at_end) : Fenced(tensor.bytes(), at_end) {
       if (tensor.bytes() > 0) std::memcpy(data_, tensor.data(), tensor.bytes());
       REPRISE_CHECK(mprotect(begin_, room_, PROT_READ) == 0);

@@ -58,7 +58,7 @@ TEST_P(KernelsTest, EveryKernelAgreesWithItsReference) {
   }
 }
 
-// It touches what later parts need: code, weights, memory.
+// It touches the pages that later parts need: code, weights, memory.
 TEST_P(KernelsTest, FirstPartOfManyHasWork) {
   for (const char* text : EveryNode()) {
     SCOPED_TRACE(text);

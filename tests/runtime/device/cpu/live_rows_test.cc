@@ -1,4 +1,4 @@
-// Kernels that take the number of live rows write no row behind them.
+// Kernels that take the number of live rows write no row after them.
 #include <cstdint>
 #include <vector>
 

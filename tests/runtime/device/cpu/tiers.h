@@ -18,7 +18,8 @@ inline std::vector<Isa> TestedTiers() {
   return tiers;
 }
 
-// The tiers of products: also those by digits and the tile unit's, where the machine has them.
+// Returns the tiers of products: also those by digits and the tile unit's, where the machine has
+// them.
 inline std::vector<Isa> ProductTiers() {
   std::vector<Isa> tiers = TestedTiers();
   for (Isa isa : {Isa::kAvx2Vnni, Isa::kAvx512Vnni, Isa::kAmx}) {
@@ -27,7 +28,8 @@ inline std::vector<Isa> ProductTiers() {
   return tiers;
 }
 
-// The tiers for choices among all kernels: products of bytes and of bfloat16 have their own.
+// Returns the tiers for choices among all kernels: products of bytes and of bfloat16 have their
+// own.
 inline std::vector<Isa> EveryTier() {
   std::vector<Isa> tiers;
   for (const NamedIsa& named : kIsas) {

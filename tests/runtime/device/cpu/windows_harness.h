@@ -76,7 +76,7 @@ inline std::string Dims(std::vector<int64_t> front, const std::vector<int64_t>& 
   return List(front);
 }
 
-// A Conv or reprise.Conv in `groups` groups.
+// Returns a Conv or reprise.Conv in `groups` groups.
 inline std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t group_channels,
                             int64_t group_maps) {
   const Draw::Windows w = draw.DrawWindows(dims, /*dilated=*/true, /*half_padding=*/false);
@@ -106,7 +106,7 @@ inline std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t gro
   return absl::StrCat(text, "}\noutput %y");
 }
 
-// The reprise.Conv or reprise.ConvTranspose of `text` of planes whose channels lie last.
+// Returns the reprise.Conv or reprise.ConvTranspose of `text` of planes whose channels lie last.
 inline std::string WithChannelsLast(std::string text) {
   const size_t conv = text.find("%y: ? = Conv");
   if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");
@@ -117,14 +117,14 @@ inline std::string WithChannelsLast(std::string text) {
   return text.insert(text.find('{') + 1, "layout = \"last\", ");
 }
 
-// The same text, in which the results alone have their maps last.
+// Returns the same text, in which the results alone have their maps last.
 inline std::string WithMapsLast(std::string text) {
   const size_t conv = text.find("%y: ? = Conv(");
   if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");
   return text.insert(text.find('{') + 1, "layout = \"to_last\", ");
 }
 
-// A ConvTranspose whose weights are a parameter, a constant or computed.
+// Returns a ConvTranspose whose weights are a parameter, a constant or computed.
 inline std::string ConvTransposeText(Draw& draw, size_t dims) {
   const int64_t groups = draw.From({1, 1, 1, 2, 3});
   const int64_t channels = draw.From({1, 3, 16, 17, 33}), maps = draw.From({1, 2, 7, 8, 9, 17, 40});
@@ -153,7 +153,7 @@ inline std::string ConvTransposeText(Draw& draw, size_t dims) {
       ", output_padding = ", List(more), "}\noutput %y");
 }
 
-// `text` with a residual of the result's shape.
+// Returns `text` with a residual of the result's shape.
 inline std::string WithResidual(const std::string& text) {
   const NodeRun run(text);
   std::string with = text;

@@ -34,7 +34,7 @@ class BatchChoiceTest : public testing::Test {
     return *model_->Measure(request.request);
   }
 
-  // The positions that share a replay with the first one, as the queue finds them.
+  // Returns the positions that share a replay with the first one, as the queue finds them.
   std::vector<size_t> Together(const std::vector<RequestShape>& shapes) {
     std::vector<const RequestShape*> waiting;
     for (const RequestShape& shape : shapes) waiting.push_back(&shape);
@@ -58,7 +58,7 @@ TEST_F(BatchChoiceTest, RequestsOfOneBucketShareAReplay) {
 }
 
 TEST_F(BatchChoiceTest, AnotherBucketJoinsWhereThatPadsLittle) {
-  // 48 among 16 rows of 64 pads 1.5%; beside one of them it would pad 12%.
+  // 48 among 16 rows of 64 pads 1.5%; with one of them it would pad 12%.
   EXPECT_THAT(Together({Shape(1, 40), Shape(16, 60)}), ElementsAre(0, 1));
   EXPECT_THAT(Together({Shape(1, 40), Shape(1, 60)}), ElementsAre(0));
   BatchPlan plan(*model_);

@@ -9,8 +9,8 @@
 namespace reprise {
 
 // The pool has one thread for `urgency`, or its other threads go on with the lane's jobs. The
-// lane goes on when Release is called or the object goes away; the job owns what it waits for, so
-// it may wake up later than the test ends.
+// lane goes on when Release is called or the object goes away; the job owns the event that it waits
+// for, so it may wake up later than the test ends.
 class HeldLane {
  public:
   HeldLane(CapturePool& pool, CaptureUrgency urgency) {

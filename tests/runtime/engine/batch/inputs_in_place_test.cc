@@ -18,7 +18,7 @@ namespace {
 using ::testing::Each;
 using ::testing::Not;
 
-// A step of a decoder in small: [n, 3, 8] of a cache and [n, 1, 8] behind it, times weights.
+// A step of a decoder in small: [n, 3, 8] of a cache and [n, 1, 8] after it, times weights.
 class InputsInPlaceTest : public testing::Test {
  protected:
   static constexpr int64_t kPast = 3, kWidth = 8;
@@ -42,7 +42,7 @@ class InputsInPlaceTest : public testing::Test {
 
   float Draw() { return std::uniform_real_distribution<float>(-1, 1)(random_); }
 
-  // The first `rows`, whose bytes begin `shift` bytes behind an aligned address.
+  // The first `rows`, whose bytes begin `shift` bytes after an aligned address.
   Response Run(int64_t rows, size_t shift) {
     alignas(64) char past[sizeof(past_) + 64], now[sizeof(now_) + 64];
     std::memcpy(past + shift, past_, sizeof(past_));
@@ -53,7 +53,7 @@ class InputsInPlaceTest : public testing::Test {
         *fixture_.stream);
   }
 
-  // The bytes of the stream's own inputs after that run, where they held 0x5a before.
+  // Returns the bytes of the stream's own inputs after that run, where they held 0x5a before.
   std::vector<uint8_t> CopiedBy(int64_t rows, size_t shift) {
     std::memset(fixture_.stream->inputs(), 0x5a, kPast * kWidth * sizeof(float));
     EXPECT_TRUE(Run(rows, shift).status.ok());
@@ -89,7 +89,7 @@ TEST_F(InputsInPlaceTest, AlignedFloatsOfALoneRequestAreNotCopied) {
   EXPECT_THAT(CopiedBy(1, 1), Not(Each(0x5a)));
 }
 
-// Copying none of them from nowhere is what the sanitizers' preset ends at.
+// Copying zero bytes from a null pointer would fail under the sanitizers' preset.
 TEST_F(InputsInPlaceTest, InputsWithoutElementsNeedNoBytes) {
   ModelBuilder b;
   b.Input("none", {"n", "5", "0"}).Input("x", {"n", "1", "8"}).Output("y");

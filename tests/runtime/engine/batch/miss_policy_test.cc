@@ -1,4 +1,5 @@
-// Requests whose recipe is not ready: how they are answered, and what is captured behind them.
+// Requests whose recipe is not ready: how they are answered, and which recipes are captured in the
+// background.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -152,7 +153,7 @@ TEST_F(MissPolicyTest, BatchStaysWithinWhatIsReadyAndTheLargerOneIsCapturedBehin
     ASSERT_TRUE(plan.TryAdd(Shape(*model, tokens)));
     for (int mate = 0; mate < 7; ++mate) {
       if (!plan.TryAdd(Shape(*model, tokens))) continue;
-      // Only once the capture behind has landed.
+      // Only once the background capture has landed.
       ASSERT_GT(i, 0);
     }
     ASSERT_EQ(engine_.Prepare(plan, [](absl::Status) {}), nullptr);
@@ -209,7 +210,7 @@ TEST_F(MissPolicyTest, CaptureThatWaitsBehindBecomesUrgentWhenARequestNeedsIt) {
   std::promise<absl::Status> warmed;
   engine_.CaptureAhead(*model, {{"batch", 1}, {"sequence", 64}}, CompileReason::kWarmup,
                        CaptureUrgency::kBehind, [&](absl::Status s) { warmed.set_value(s); });
-  // The thread behind is held: only the urgent one can do it.
+  // The background thread is held: only the urgent one can do it.
   EXPECT_EQ(RunPrepared(*model, 1, 60).info.bucket, "b1_s64");
   behind.Release();
   EXPECT_TRUE(warmed.get_future().get().ok());

@@ -1,5 +1,5 @@
-// A lone request's floats are written where its answer has them, where that is the beginning of
-// what the recipe computes.
+// A lone request's floats are written where its answer has them, where that is the beginning of the
+// recipe's result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ class OutputsInPlaceTest : public testing::Test {
     return {.inputs = {{{rows, length, kWidth}, x_.data()}}};
   }
 
-  // Whether the place of each output on the stream was written to for the request. The answer goes
-  // to `response`.
+  // Returns whether the place of each output on the stream was written to for the request. The
+  // answer goes to `response`.
   std::vector<bool> IsCopiedFor(const Request& request, Response* response) {
     *response = fixture_.engine.RunOne(*model_, request, *fixture_.stream);  // captures
     const std::string key = response->info.recipe;

@@ -1,4 +1,4 @@
-// A value of an input that an op cannot use ends its own request, on every device, alone and beside
+// A value of an input that an op cannot use ends its own request, on every device, alone and with
 // others: INVALID_ARGUMENT that names input, value and range.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ struct Case {
   std::function<void(ModelBuilder&)> build;
   std::vector<int64_t> good;
   std::vector<std::vector<int64_t>> bad;
-  // Parts of the error for the first of `bad`, beside the name of v; the others fail alike.
+  // Parts of the error for the first of `bad`, next to the name of v; the others fail alike.
   std::vector<std::string> says;
 };
 
@@ -231,7 +231,7 @@ std::vector<Case> Cases() {
   };
 }
 
-// Numbers of rows, a request of them, and what it holds.
+// A number of rows, a request of that many, and its values.
 struct Sent {
   Sent(int64_t rows, const Case& one, const std::vector<int64_t>& values)
       : x(static_cast<size_t>(rows * kWidth), 1) {
@@ -280,7 +280,7 @@ class RefusedValuesTest : public testing::TestWithParam<Case> {
           EXPECT_THAT(std::string(alone.message()), HasSubstr(text));
         }
       }
-      // Who is asked for beside it is answered.
+      // The other request in the batch is answered.
       BatchPlan plan(**model);
       const auto of_good = (*model)->Measure(good.request), of_bad = (*model)->Measure(bad.request);
       ASSERT_TRUE(of_good.ok() && of_bad.ok());

@@ -1,4 +1,4 @@
-// Captures that nobody wants any more: those who wait are gone, the model is, or the server ends.
+// Captures that are no longer needed: the waiters are gone, the model is, or the server ends.
 #include "runtime/engine/capture/captures.h"
 
 #include <gmock/gmock.h>

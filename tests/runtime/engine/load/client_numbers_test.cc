@@ -43,7 +43,7 @@ class ClientNumbersTest : public testing::Test {
                         [&](const ModelAxis& one) { return one.label == axis; })
         ->certificate;
   }
-  // The bucket that answered, whose answer is that of the exact shape, bit by bit.
+  // Returns the bucket that answered, whose answer equals the exact shape's, bit by bit.
   std::string Run(const Request& request) {
     const Response got = fixture_.engine.RunOne(*padded_, request, *fixture_.stream);
     const Response want = fixture_.engine.RunOne(*exact_, request, *fixture_.stream);

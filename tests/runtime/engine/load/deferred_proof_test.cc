@@ -16,7 +16,7 @@ namespace {
 
 class DeferredProofTest : public ProofFixture {
  protected:
-  // Nothing is padded along axes beside the batch, but for `other_axes`.
+  // Nothing is padded along axes besides the batch, except `other_axes`.
   std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel(),
                               bool other_axes = false) {
     std::set<std::string> off;
@@ -30,7 +30,7 @@ class DeferredProofTest : public ProofFixture {
     return model.ok() ? *model : nullptr;
   }
 
-  // A request of `rows` rows of three tokens behind a past of `past`.
+  // Returns a request of `rows` rows of three tokens after a past of `past`.
   const Request& Ask(const Model& model, int64_t rows, int64_t past) {
     request_.inputs.clear();
     for (const ModelIo& input : model.inputs()) {
@@ -43,7 +43,7 @@ class DeferredProofTest : public ProofFixture {
     return request_;
   }
 
-  // The first output for it.
+  // Returns the first output for it.
   std::vector<float> Run(const Model& model, int64_t rows, int64_t past) {
     const Response response = engine_->RunOne(model, Ask(model, rows, past), *stream_);
     EXPECT_TRUE(response.status.ok()) << response.status;

@@ -58,7 +58,7 @@ class HiddenKeysTest : public testing::Test {
                                     [&](const ModelAxis& one) { return one.symbol == axis; });
     return found->certificate;
   }
-  // The bucket that answered, whose answer is that of the exact shape.
+  // Returns the bucket that answered, whose answer equals the exact shape's.
   std::string Run(const Request& request) {
     const Response got = fixture_.engine.RunOne(*padded_, request, *fixture_.stream);
     const Response want = fixture_.engine.RunOne(*exact_, request, *fixture_.stream);
@@ -146,7 +146,7 @@ TEST_F(BiasAndMaskTest, NoNumberHides) {
   EXPECT_EQ(RunWith(bias_, keep_), "exact");
 }
 
-// A client's bias beside a causal table has to leave the first key to every query.
+// A client's bias with a causal table has to leave the first key to every query.
 TEST_F(HiddenKeysTest, ABiasBesideACausalTable) {
   ModelBuilder b;
   b.Input("x", {"batch", "s", "4"}).Input("bias", {"batch", "1", "s"});

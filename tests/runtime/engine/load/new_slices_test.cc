@@ -1,4 +1,4 @@
-// Requests at sizes that decide something and that nobody has asked for before, beside others.
+// Requests at sizes that decide something and that no request had before, next to others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(RowsThatDecideTest, RequestOfMoreRowsThanAReplayTakesIsNotSplit) {
   }
 }
 
-// The model is looked at on a capture thread; whoever waits for that is padded then.
+// The model is looked at on a capture thread; requests that wait for that are padded then.
 TEST(NewSliceTest, RequestsWaitUntilItsSizesAreLookedAt) {
   ModelBuilder b;
   b.Input("x", {"n", "m", "4"});

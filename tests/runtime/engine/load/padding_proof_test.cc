@@ -24,7 +24,7 @@ class PaddingProofTest : public ProofFixture {
     return model.ok() ? *model : nullptr;
   }
 
-  // The answer, and the bucket of it.
+  // Returns the answer, and the bucket of it.
   std::pair<std::string, std::string> Run(const Model& model, int64_t length) {
     const MeanRequest tokens(1, length);
     const Response response = engine_->RunOne(model, tokens.request, *stream_);
@@ -33,7 +33,7 @@ class PaddingProofTest : public ProofFixture {
     return {response.outputs[0].bytes, response.info.bucket};
   }
 
-  // Whether a request of `length` tokens would wait for the proof.
+  // Returns whether a request of `length` tokens would wait for the proof.
   bool Waits(const Model& model, int64_t length, std::function<void(absl::Status)> ready) {
     const MeanRequest tokens(1, length);
     BatchPlan plan(model);

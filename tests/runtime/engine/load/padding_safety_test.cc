@@ -200,7 +200,7 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
 }
 
 TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
-  if (!padding_case().batch) return;  // Nobody shares a replay.
+  if (!padding_case().batch) return;  // No requests share a replay.
   const std::shared_ptr<Model> model = Load("model", {});
   ASSERT_NE(model, nullptr);
   std::mt19937 random(3);

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 
 class RowBucketsTest : public testing::Test {
  protected:
-  // y = Relu(x), rows of `dims` behind the batch.
+  // y = Relu(x), rows of `dims` after the batch.
   std::shared_ptr<Model> Load(std::vector<std::string> dims, ModelOptions options = {}) {
     dims.insert(dims.begin(), "n");
     ModelBuilder b;

@@ -1,4 +1,4 @@
-// Models in which the size of one axis decides what is computed along another one, or which form an
+// Models in which the size of one axis decides the computation along another one, or which form an
 // answer has: requests get the answers that they get alone and unpadded, whatever their sizes are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-// Counts what it is told, to see that all of it arrives.
+// Counts the events that it receives, to see that all arrive.
 class Listener final : public Observer {
  public:
   class Model final : public SilentModelObserver {

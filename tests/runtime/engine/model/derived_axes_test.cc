@@ -23,7 +23,7 @@ class DerivedAxesTest : public testing::Test {
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *model;
   }
-  // Runs over inputs of ones; sums of the outputs count what was added.
+  // Runs over inputs of ones; sums of the outputs count the added elements.
   Response Run(const std::vector<Shape>& shapes) {
     const std::vector<float> ones(1 << 16, 1);
     Request request;
@@ -43,7 +43,7 @@ class DerivedAxesTest : public testing::Test {
   std::shared_ptr<Model> model_;
 };
 
-// A cache grows by what is new; a bias lies along both, and would broadcast at 1.
+// A cache grows by the new tokens; a bias lies along both, and would broadcast at 1.
 TEST_F(DerivedAxesTest, TheSumOfTwo) {
   ModelBuilder b;
   b.Input("past", {"batch", "past", "4"}).Input("x", {"batch", "seq", "4"});
@@ -127,7 +127,7 @@ TEST_F(DerivedAxesTest, RowsThatSeeEachOtherAreNotRepeated) {
 }
 
 // Half of one length times another, in one dim: along the other alone it looks like a line, whose
-// slope hangs on the first.
+// slope depends on the first.
 TEST_F(DerivedAxesTest, TheProductOfAHalfAndAnother) {
   ModelBuilder b;
   b.Input("x", {"batch", "2", "h", "w"}).Output("y");

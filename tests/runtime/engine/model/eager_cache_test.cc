@@ -42,7 +42,7 @@ class EagerCacheTest : public testing::Test {
     return std::move(fixture_->engine.Run(plan, {&pointer, 1}, *fixture_->stream)[0]);
   }
 
-  // The mean of 1, 2, ... length, run eagerly.
+  // Returns the mean of 1, 2, ... length, run eagerly.
   float MeanOf(int64_t length) {
     std::vector<float> x(length);
     std::iota(x.begin(), x.end(), 1.0f);

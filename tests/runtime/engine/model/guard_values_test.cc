@@ -23,7 +23,7 @@ TEST(GuardValuesTest, MasksOfIntegersAreOnesAndZeros) {
     EXPECT_FALSE(HoldsWhatWasProved(DType::kInt64, Of(negative), 0, mask));
     EXPECT_EQ(HoldsWhatWasProved(DType::kInt64, Of(large), 0, mask), !mask);
   }
-  // Where 1 is what hides.
+  // A mask whose 1 hides.
   EXPECT_TRUE(HoldsWhatWasProved(DType::kInt64, Of(usual), 1, true));
   const std::vector<uint8_t> bytes = {0, 1, 255};
   EXPECT_FALSE(HoldsWhatWasProved(DType::kUInt8, Of(bytes), 0, true));

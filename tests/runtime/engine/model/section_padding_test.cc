@@ -1,4 +1,4 @@
-// Which sizes of a section behind a cut are padded, learnt from the sizes that arrive.
+// Which sizes of a section after a cut are padded, learnt from the sizes that arrive.
 #include "runtime/engine/model/section_padding.h"
 
 #include <gmock/gmock.h>

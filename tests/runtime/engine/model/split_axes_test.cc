@@ -50,7 +50,7 @@ class SplitAxesTest : public testing::Test {
     const auto* data = reinterpret_cast<const float*>(bytes.data());
     return {data, data + bytes.size() / sizeof(float)};
   }
-  // The numpy sum of what Run sends in two inputs.
+  // Returns the numpy sum of the two inputs that Run sends.
   static std::vector<float> SumOf(const Shape& x, const Shape& y, const Shape& sum) {
     const std::vector<float> xs = ValuesOf(0, x), ys = ValuesOf(1, y);
     std::vector<float> result;
@@ -175,7 +175,7 @@ TEST_F(SplitAxesTest, OneRowIsOneRowWhereRowsDecide) {
   second.add_output()->set_name("twice");
   b.Node("Add", {"x", "chosen"}, {"z"});
   ASSERT_NO_FATAL_FAILURE(Load(b));
-  // Asked again and again: what is found out of one changes nothing for the other.
+  // Asked repeatedly: findings about one change nothing for the other.
   for (int i = 0; i < 3; ++i) {
     ExpectSum({3, 2}, {1, 2}, {3, 2});
     const Response more = Run({{3, 2}, {3, 2}});

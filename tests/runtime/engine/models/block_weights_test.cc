@@ -1,4 +1,4 @@
-// Models whose weights are of a few bits with a factor for each block, from file to answer: beside
+// Models whose weights are of a few bits with a factor for each block, from file to answer: against
 // the same model with the floats that they stand for, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,7 +161,7 @@ class BlockWeightsTest : public testing::TestWithParam<std::tuple<Form, Isa>> {
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *model : nullptr;
   }
-  // The products and what else there is, without conversions.
+  // Returns the kernels of products and of all else, without conversions.
   std::vector<std::string> KernelsOf(Model& model) {
     const auto recipe = fixture_.engine.CompileAt(model, {4});
     EXPECT_TRUE(recipe.ok()) << recipe.status();
@@ -295,7 +295,7 @@ class JoinedBlockWeightsTest : public testing::Test {
     return b.Bytes();
   }
 
-  // Products by kernel, in a recipe of the stored weights; checks answers beside the floats'.
+  // Products by kernel, in a recipe of the stored weights; checks answers against the floats'.
   std::vector<std::string> ProductsOf(const std::vector<Form>& forms) {
     const TempFolder folder;
     EngineFixture fixture;
@@ -439,7 +439,7 @@ TEST(FourBitWeightsTest, NumbersAreRoundedToFourBits) {
   request.inputs = {{{8}, x.data()}};
   const Response response = fixture.engine.RunOne(**model, request, *fixture.stream);
   ASSERT_TRUE(response.status.ok()) << response.status;
-  // To the even, and to what there is; a Cast away from 0, of which the low bits stay.
+  // To the even, saturating; a Cast rounds away from 0, and its low bits stay.
   EXPECT_EQ(FloatsOf(response, false), (std::vector<float>{0, 2, 2, 4, -3, -11, 4, -8}));
   EXPECT_EQ(FloatsOf({.outputs = {response.outputs[1]}}, false),
             (std::vector<float>{0, 2, 3, -7, -3, -8, -8, 7}));

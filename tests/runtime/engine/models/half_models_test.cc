@@ -1,4 +1,4 @@
-// Models that are stored in float16 or bfloat16, from file to answer: beside the same model with
+// Models that are stored in float16 or bfloat16, from file to answer: against the same model with
 // the same weights in float32, on every tier.
 #include <gtest/gtest.h>
 

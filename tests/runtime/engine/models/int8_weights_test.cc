@@ -1,5 +1,5 @@
 // Models that store weights as int8 with factors, in the forms that exporters write, from file to
-// answer: beside the plain loops of the reference device, on every tier.
+// answer: against the plain loops of the reference device, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -244,7 +244,7 @@ TEST_P(Int8TablesTest, RowsAreThoseOfTheWidenedTables) {
   b.Node("Mul", {"f1", "s1"}, {"words"});
   weights.Values("q2", kPositions, kWidth);
   weights.Scales("s2", {});
-  // One zero point for all, and factors of rows behind it.
+  // One zero point for all, and factors of rows after it.
   b.Initializer("z2", TensorProto::INT8, {}, std::vector<int8_t>{3});
   b.Node("DequantizeLinear", {"q2", "s2", "z2"}, {"centered"});
   weights.Scales("t2", {kPositions, 1});

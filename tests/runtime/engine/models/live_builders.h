@@ -94,7 +94,7 @@ class LiveModel {
   std::string LayerNorm(const std::string& x, int64_t width) {
     return Node("LayerNormalization", {x, Weight({width}, 1), Weight({width}, 0.2)});
   }
-  // A dim of x as the graph computes it.
+  // Returns a dim of x as the graph computes it.
   std::string DimOf(const std::string& x, int64_t dim) {
     return Node("Gather", {Node("Shape", {x}), Ints({dim})});
   }
@@ -139,7 +139,7 @@ class LiveModel {
   int next_ = 0;
 };
 
-// Residual blocks behind a stem with a pool, averaged over the whole image.
+// Residual blocks after a stem with a pool, averaged over the whole image.
 inline std::string ResNetLike() {
   LiveModel m;
   m.builder().Input("x", {"batch", "3", "height", "width"});
@@ -156,7 +156,8 @@ inline std::string ResNetLike() {
   return m.Bytes();
 }
 
-// Averages of what is there, with pads that count and pads that do not, rounded down and up.
+// Averages of the elements in the window, with pads that count and pads that do not, rounded down
+// and up.
 inline std::string InceptionLike() {
   LiveModel m;
   m.builder().Input("x", {"batch", "3", "height", "width"});

@@ -1,5 +1,5 @@
-// Models with convolutions and pools in front are padded: every answer is that of the model at the
-// request's own sizes, alone and beside requests of other sizes.
+// Models with convolutions and pools in front are padded: every answer equals the model's at the
+// request's own sizes, alone and next to requests of other sizes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct LiveCase {
   const char* name;
   std::string (*bytes)();
   std::vector<std::string> axes;             // padded ones
-  std::vector<std::vector<int64_t>> shapes;  // each that of the one input of a request
+  std::vector<std::vector<int64_t>> shapes;  // each the one input of a request
   std::map<std::string, std::vector<int64_t>> buckets = {};
 };
 

@@ -38,7 +38,7 @@ class NamedAttentionTest : public testing::Test {
     b_.Floats("cosine", {rows, half}, cosine);
     b_.Floats("sine", {rows, half}, sine);
   }
-  // The kernels of the recipe at `sizes`, by axis, that are reference kernels.
+  // Returns the kernels of the recipe at `sizes`, by axis, that are reference kernels.
   std::vector<std::string> SlowKernels(const std::vector<int64_t>& sizes) {
     const auto model =
         fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
@@ -262,7 +262,7 @@ TEST_F(NamedAttentionTest, MultiHeadAttentionWhoseOperandsAreOne) {
   EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
 }
 
-// A form without a decomposition is refused with the name of what is in the way.
+// A form without a decomposition is refused with the name of the obstacle.
 TEST_F(NamedAttentionTest, GroupQueryAttentionWithAScaleOfItsCacheIsRefused) {
   const std::string width = std::to_string(kHeads * kSize);
   for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});

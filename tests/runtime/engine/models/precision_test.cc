@@ -138,7 +138,7 @@ TEST(PrecisionTest, ModelsOfOneGraphAndTwoPrecisionsShareNoRecipe) {
   EXPECT_EQ(misses[0].differences[0].field, "precision");
   EXPECT_EQ(misses[0].differences[0].wanted, "bf16");
   EXPECT_EQ(misses[0].differences[0].had, "exact");
-  // A third one finds what there is of its own.
+  // A third one finds its own records.
   const auto again = LoadLayers(fixture, "again", Precision::kBf16);
   RunOne(fixture, *again, request.request);
   EXPECT_TRUE(fixture.observer.of("again").compiles.empty());

@@ -1,5 +1,5 @@
 // Products of quantised rows by quantised weights, in the forms that onnxruntime's quantiser and
-// optimiser write, from file to answer: beside the nodes of the file, run one after another by
+// optimiser write, from file to answer: against the nodes of the file, run one after another by
 // their reference kernels, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class LayerBuilder {
   void Cast(const std::string& from, const std::string& to) {
     SetAttribute(b.Node("Cast", {from}, {to}), "to", int64_t{TensorProto::FLOAT});
   }
-  // Steps of 1 / 50 around 0 for what lies in [-2.5, 2.5].
+  // Steps of 1 / 50 around 0 for numbers in [-2.5, 2.5].
   void Steps(const std::string& scale, const std::string& zero, int type) {
     b.Floats(scale, {}, {0.02f});
     b.Initializer(zero, type, {},

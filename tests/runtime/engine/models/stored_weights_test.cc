@@ -1,4 +1,4 @@
-// Products with weights in the blocks of GGUF files, from file to answer: beside the same model
+// Products with weights in the blocks of GGUF files, from file to answer: against the same model
 // with the floats that they stand for, on every tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -149,7 +149,7 @@ std::string AttributesText(const Attributes& attributes) {
   return absl::StrJoin(items, ", ");
 }
 
-// The launch of a forest over `rows` rows, with `x` as its operand.
+// Returns the launch of a forest over `rows` rows, with `x` as its operand.
 NodeRun RunOf(const BuiltForest& forest, int64_t rows, int64_t columns, const Tensor& x) {
   NodeRun run(absl::StrCat("input %x: ", DTypeName(x.dtype()), "[", rows, ", ", columns,
                            "]\nparam %f: u8[", forest.bytes.num_elements(),
@@ -179,7 +179,7 @@ void Check(const TreeOptions& options, uint32_t seed, const std::string& what) {
   const auto forest = BuildForest(source.trees());
   ASSERT_TRUE(forest.ok()) << forest.status();
   for (const int64_t rows : {1, 3, 7, 8, 9, 17, 64, 131}) {
-    const int64_t columns = options.columns + 2;  // Nobody asks for the last ones.
+    const int64_t columns = options.columns + 2;  // The last ones are never asked for.
     std::vector<T> x(rows * columns);
     for (T& value : x) value = static_cast<T>(source.Input());
     const Tensor input = Tensor::FromVector(

@@ -62,7 +62,8 @@ class ReplayedRowsTest : public testing::Test {
     ASSERT_TRUE(stream_->Reserve(*recipe_).ok());
   }
 
-  // The first `live` rows of each output; everything that a replay may leave alone is no number.
+  // Returns the first `live` rows of each output; everything that a replay may leave alone is no
+  // number.
   std::vector<std::string> Replay(int64_t live, const std::vector<float>& x) {
     FirstDataError errors(*recipe_);
     Frame frame = stream_->MakeFrame(*recipe_, table_->addresses(), &errors);

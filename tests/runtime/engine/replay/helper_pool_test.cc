@@ -35,7 +35,7 @@ TEST_P(HelperPoolTest, EveryPartOfEveryStepRunsOnceACall) {
           context.shares[static_cast<size_t>(step)] += 60 / parts;
         },
         &context);
-    // Nobody else is there: it gets all cores, but those that are on their way back.
+    // No other leader is there: it gets all cores, except helpers on their way back.
     EXPECT_LE(parts, GetParam());
     if (round == 1) {
       EXPECT_EQ(parts, GetParam());
@@ -143,7 +143,7 @@ TEST(HelperPoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
             context.helped = true;
             return;
           }
-          // A leader that was stopped at first may run the whole step: then nobody can help.
+          // A leader that was stopped at first may run the whole step: then no thread can help.
           while (parts > 1 && !context.helped) std::this_thread::yield();
           // Long enough for the helper to park.
           const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
@@ -155,7 +155,7 @@ TEST(HelperPoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
   }
 }
 
-// Waits for what another thread is about to do; false if it does not within ten seconds.
+// Waits for a condition that another thread is about to meet; returns false after ten seconds.
 bool Comes(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!condition()) {
@@ -255,7 +255,7 @@ TEST(HelperPoolTest, HelpersKeepOffTheCpuOfTheCaller) {
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
     std::atomic<bool> helped{false};
-    std::vector<int> cpus;  // those of the helper
+    std::vector<int> cpus;  // the helper's
   };
   // The process's first thread keeps all CPUs: helpers may use those that it may use.
   std::thread([&] {

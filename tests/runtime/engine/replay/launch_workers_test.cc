@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kParts = 3;
 
-// Notes who ran what; a thread can be stopped within a part.
+// Notes which thread ran which part; a thread can be stopped within a part.
 class Steps {
  public:
   static void Run(void* steps, int step, int part, int parts) {
@@ -78,7 +78,8 @@ class Steps {
   int runs_ = 0;
 };
 
-// A helper that comes for the first steps only, as one whose core the system gives to others.
+// Returns a helper that comes for the first steps only, as one whose core the system gives to
+// others.
 LaunchWorkers::Sequence FirstOf(const LaunchWorkers::Sequence& sequence, uint32_t steps) {
   LaunchWorkers::Sequence first = sequence;
   first.steps = steps;
@@ -166,7 +167,7 @@ TEST(LaunchWorkersTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
           context.helped = true;
           return;
         }
-        // A leader that was stopped at first may run the whole step: then nobody can help.
+        // A leader that was stopped at first may run the whole step: then no thread can help.
         while (step == 0 && parts > 1 && !context.helped) std::this_thread::yield();
         if (step == 299'999) context.last_parts = parts;
       },
@@ -197,7 +198,7 @@ TEST(LaunchWorkersTest, EachStepSeesWhatTheOneBeforeWrote) {
   LaunchWorkers workers(kParts);
   Context context;
   for (int round = 0; round < 50; ++round) {
-    context.cells = {};  // The leader's thread clears them: nobody reads them any more.
+    context.cells = {};  // The leader's thread clears them: they are no longer read.
     context.step.store(0, std::memory_order_relaxed);
     const LaunchWorkers::Sequence sequence = workers.Begin(
         [](void* c, int step, int part, int parts) {

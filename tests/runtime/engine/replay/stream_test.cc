@@ -67,7 +67,7 @@ TEST_F(StreamTest, PrimingComputesIntegersWholeAsTheyMayBePlaces) {
   EXPECT_THAT(seen_->parts, ElementsAre(1));
 }
 
-// Params are a list of what was run.
+// Params are a list of the launches that ran.
 void NotePhase(const LaunchArgs& args) {
   auto& phases = *const_cast<std::vector<int>*>(static_cast<const std::vector<int>*>(args.params));
   phases.push_back(100 * args.launch + args.phase);

@@ -1,5 +1,5 @@
-// Requests and values that have sizes and no elements: they cost whoever sends them no bytes, and
-// may cost us no more.
+// Requests and values that have sizes and no elements: they cost their sender no bytes, and may
+// cost the server no more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

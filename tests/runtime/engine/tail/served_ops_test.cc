@@ -1,5 +1,5 @@
-// Ops as models have them: which requests may share a batch, what a request decides, and whose
-// error a value is.
+// Ops as models have them: which requests may share a batch, which sizes a request decides, and
+// which request gets the error of a value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST_F(ServedOpsTest, APlaceOutsideIsAnErrorThatNamesIt) {
   SetAttribute(*b.graph().mutable_node(0), "strides", std::vector<int64_t>{2});
   AddOutput(b, "y", Proto::FLOAT, {"batch", "1", "4"});
   Load(b);
-  // Places count over the whole batch: rows of other requests would move them.
+  // Indices count over the whole batch: rows of other requests would move them.
   EXPECT_FALSE(model_->batches_requests());
   const std::vector<float> x = {5, 6};
   std::vector<int64_t> places = {1, 2};
@@ -135,7 +135,7 @@ TEST_F(ServedOpsTest, WeightsOfEightBitsAndSparseOnes) {
   Load(b);
   std::vector<float> x(16, 1);
   x[0] = 2;
-  // Column 16 of the product is half of 17; the only weight behind it is 3.
+  // Column 16 of the product is half of 17; the only weight after it is 3.
   EXPECT_THAT(Elements<float>(Run({{{1, 16}, x.data()}})), ElementsAre(0, 25.5));
 }
 

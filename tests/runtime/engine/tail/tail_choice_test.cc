@@ -51,7 +51,7 @@ TEST_F(TailChoiceTest, AConditionOverDataChoosesTheBranchOfEachRequest) {
   EXPECT_THAT(std::string(odd.status.message()), HasSubstr("second branch of If 'choice'"));
 }
 
-// y = max(x) > 0 ? (min(x) > 0 ? x : Neg(x)) : NonZero(x), as floats; no file says what y is.
+// y = max(x) > 0 ? (min(x) > 0 ? x : Neg(x)) : NonZero(x), as floats; no file declares y.
 ModelBuilder Nested() {
   ModelBuilder b;
   b.Input("x", {"n"}).Output("y").Output("place");

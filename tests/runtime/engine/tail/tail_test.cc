@@ -1,4 +1,4 @@
-// Models that are cut where data decides shapes: the runs before, at and behind the cuts.
+// Models that are cut where data decides shapes: the runs before, at and after the cuts.
 #include "runtime/engine/model/tail.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST_F(TailTest, TheFrontIsPaddedAndBatchedAndTheRestSeesTheRequestAlone) {
   EXPECT_THAT(Elements<float>(first), ElementsAre(4, 8, 10));
   EXPECT_EQ(first.info.bucket, "b2_s16");
   EXPECT_EQ(first.info.capture, CaptureOutcome::kCaptured);
-  // However many are found, what only moves elements needs no recipe.
+  // However many are found, nodes that only move elements need no recipe.
   const std::vector<int64_t> other = {1, 0, 0, 0, 1, 0};
   const Response again = Run({{{2, 3}, x.data()}, {{2, 3}, other.data()}});
   EXPECT_THAT(Elements<float>(again), ElementsAre(2, 10));

@@ -1,4 +1,4 @@
-// Recipes whose kernels were never timed give way to tuned ones, behind the traffic.
+// Recipes whose kernels were never timed give way to tuned ones, in the background.
 #include "runtime/engine/tune/tuner.h"
 
 #include <gmock/gmock.h>
@@ -137,7 +137,7 @@ TEST_F(TunerTest, ReplaysGoOnWhileRecipesAreExchanged) {
       }
     });
   }
-  // At least those of the shortest and of the longest.
+  // At least the recipes of the shortest and of the longest.
   start.WaitFor("tuned recipe", 2);
   done = true;
   for (std::thread& client : clients) client.join();

@@ -21,7 +21,7 @@ TEST(RunControlTest, GoesOnUntilItsTimeIsOverOrNobodyWaits) {
   FakeClock clock;
   StopFlag gone;
   RunControl control(clock, {.max_ns = 10 * kMs}, &gone);
-  clock.AdvanceNs(500 * kMs);  // what comes before the beginning does not count
+  clock.AdvanceNs(500 * kMs);  // time before the beginning does not count
   control.Begin(3 * kMs);
   const auto label = [] { return "Loop 'l'"; };
   clock.AdvanceNs(7 * kMs);
@@ -117,7 +117,7 @@ TEST(RunControlTest, AllRunsTakeFromOneAccount) {
   EXPECT_EQ(much.message(),
             "'big' takes 41 bytes besides 0 that the request has made, all requests have made 60, "
             "their limit is 100 (--data-memory-mb)");
-  // More than all runs together may take never fits; what others hold now may fit later.
+  // More than the limit of all runs together never fits; memory that others hold now may fit later.
   EXPECT_TRUE(absl::IsInvalidArgument(RunControl(clock, {.all = &all}).Admit(101, "'big'")));
   EXPECT_TRUE(absl::IsResourceExhausted(RunControl(clock, {.all = &all}).Admit(100, "'big'")));
   // Another run has taken memory since it was admitted.

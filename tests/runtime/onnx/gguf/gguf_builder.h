@@ -98,7 +98,7 @@ class GgufBuilder {
   std::string members_, tensors_, data_;
 };
 
-// A decoder of one layer: 2 heads of 4, 3 tokens.
+// Returns a decoder of one layer: 2 heads of 4, 3 tokens.
 inline GgufBuilder TinyLlama(const std::string& architecture = "llama") {
   GgufBuilder b;
   const std::string at = architecture + ".";

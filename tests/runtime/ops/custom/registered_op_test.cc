@@ -1,4 +1,4 @@
-// Ops from outside: what may be registered, and how they are found.
+// Ops from outside: which may be registered, and how they are found.
 #include "runtime/ops/custom/registered_op.h"
 
 #include <gmock/gmock.h>

@@ -95,7 +95,7 @@ TEST(ElementwiseTest, ErfGeluTanhMatchTheirFormulas) {
               Pointwise(DoubleNear(1e-6), {-0.1586552539, 0.0, 1.9544997361}));
   EXPECT_THAT(Numbers(RunOp("Gelu", {x}, {{"approximate", std::string("tanh")}})),
               Pointwise(DoubleNear(1e-6), {-0.1588080094, 0.0, 1.9545976678}));
-  // Halved last, what is above half of the largest number ends on the way.
+  // Halved last, a number above half of the largest one overflows on the way.
   const Tensor large = F32({3}, {1.5e38f, 3e38f, 2});
   EXPECT_THAT(Numbers(RunOp("Gelu", {large})),
               ElementsAre(1.5e38f, 3e38f, DoubleNear(1.9544997361, 1e-6)));

@@ -18,7 +18,7 @@ const Attributes kInverse = {{"inverse", int64_t{1}}};
 const Attributes kOnesided = {{"onesided", int64_t{1}}};
 const Attributes kReal = {{"inverse", int64_t{1}}, {"onesided", int64_t{1}}};
 
-// Numbers that no symmetry makes right by chance.
+// Returns numbers that no symmetry makes right by chance.
 std::vector<double> Signal(int64_t count) {
   std::vector<double> x;
   for (int64_t i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ Tensor F64(Shape shape, const std::vector<double>& values) {
   return Tensor::FromVector(DType::kFloat64, std::move(shape), values);
 }
 
-// The definition, of `length` numbers of `x`, those behind its end 0.
+// The definition, of `length` numbers of `x`, those past its end 0.
 std::vector<double> Sums(const std::vector<Complex>& x, int64_t length, bool inverse) {
   std::vector<double> y;
   for (int64_t k = 0; k < length; ++k) {

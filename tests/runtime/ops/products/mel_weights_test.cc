@@ -37,7 +37,7 @@ TEST(MelWeightMatrixTest, FiltersThatShareACorner) {
               ElementsAre(1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0));
 }
 
-// Edges beyond half of the rate: nothing is written behind the spectrum.
+// Edges beyond half of the rate: nothing is written past the spectrum.
 TEST(MelWeightMatrixTest, AnyEdgesAreAnswered) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float upper : {1e6f, 1e30f, infinity, std::nanf(""), -5.0f}) {

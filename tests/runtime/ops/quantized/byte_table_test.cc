@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The table that maps bits i to 255 - i.
+// Returns the table that maps bits i to 255 - i.
 std::vector<uint8_t> Reversed() {
   std::vector<uint8_t> table;
   for (int i = 0; i < ops::kByteValues; ++i) table.push_back(static_cast<uint8_t>(255 - i));

@@ -21,7 +21,7 @@ using ops::ToFloat8;
 constexpr Float8 kForms[] = {Float8::kE4M3FN, Float8::kE4M3FNUZ, Float8::kE5M2, Float8::kE5M2FNUZ};
 
 TEST(Float8Test, BitsAreTheNumbersOfTheirForm) {
-  // 1, the largest, the smallest above 0, and what is no number.
+  // 1, the largest, the smallest above 0, and NaN.
   EXPECT_EQ(FromFloat8(Float8::kE4M3FN, 0x38), 1);
   EXPECT_EQ(FromFloat8(Float8::kE4M3FN, 0x7e), 448);
   EXPECT_EQ(FromFloat8(Float8::kE4M3FN, 0x01), 0x1p-9f);

@@ -1,4 +1,5 @@
-// Quantising by the range of a request: each gets what DynamicQuantizeLinear gives it alone.
+// Quantising by the range of a request: each gets the result of DynamicQuantizeLinear over it
+// alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Names = std::vector<std::string>;
 
-// h = x + h / 2, so that a state tells what it has seen, and in which order.
+// h = x + h / 2, so that a state tells which elements it has seen, and in which order.
 const Attributes kAdding = {{"activations", Names{"Affine"}},
                             {"activation_alpha", std::vector<float>{1}}};
 const Tensor kOne = F32({1, 1, 1}, {1});

@@ -83,7 +83,7 @@ TEST(NarrowedTest, WithoutTheMarkItIsWhatItWas) {
     return ParameterExpr::Apply("Transpose", {}, {of}, DType::kFloat32, {kColumns, kRows});
   };
   EXPECT_EQ(WithoutNarrowing(turned(marked))->text(), turned(leaf)->text());
-  // Nothing is made anew where there is no mark: neither halves nor what a model's own Cast rounds.
+  // Nothing is made again where there is no mark: neither halves nor results of a model's own Cast.
   EXPECT_EQ(WithoutNarrowing(turned(leaf))->text(), turned(leaf)->text());
   const ParameterExprPtr rounded =
       ParameterExpr::Apply("Cast", {{"to", OnnxNumber(DType::kFloat32)}},

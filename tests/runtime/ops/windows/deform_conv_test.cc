@@ -39,7 +39,7 @@ TEST(DeformConvTest, WhatLiesOutsideIsZeroAndMasksWeigh) {
   masks[3] = 0.5f;
   const auto y = RunOp("DeformConv",
                        {kX, kOnes, F32({1, 8, 2, 2}, far), std::nullopt, F32({1, 4, 2, 2}, masks)});
-  // The first tap of three windows reads nothing, that of the last one half of 4.
+  // The first tap of three windows reads nothing, the last one's half of 4.
   EXPECT_THAT(Numbers(y), ElementsAre(8, 11, 17, 22));
 }
 

@@ -39,7 +39,7 @@ TEST(MaxUnpoolTest, UndoesMaxPoolOverTheWholeBatch) {
   EXPECT_EQ(sum, wanted);
 }
 
-// As the ONNX suite has it: places count in what the windows cover, zeros come behind that.
+// As the ONNX suite has it: indices count in the area of the windows, zeros come after it.
 TEST(MaxUnpoolTest, ALargerOutputShapeHasZerosBehind) {
   const auto y =
       RunOp("MaxUnpool",

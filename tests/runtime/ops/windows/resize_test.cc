@@ -136,7 +136,7 @@ TEST(ShrinkTest, WhatIsNearZeroIsZero) {
               ElementsAre(-1, 0, 0, 2));
 }
 
-// The filter is as wide as what it makes one element of. Values of onnxruntime, and of ONNX.
+// The filter is as wide as the elements that it makes one of. Values of onnxruntime, and of ONNX.
 TEST(ResizeTest, AntialiasSkipsNothing) {
   const Tensor x = F32({1, 8}, {0, 10, 3, 7, 100, 20, 5, 1});
   const auto resized = [&](const char* mode, float scale, int64_t exclude) {
@@ -153,7 +153,7 @@ TEST(ResizeTest, AntialiasSkipsNothing) {
   expect(resized("linear", 0.5f, 1), {4.7143, 17.5, 46.5, 5.4286});
   expect(resized("cubic", 0.5f, 0), {2.6602, 17.6465, 53.9004, -0.082});
   expect(resized("cubic", 0.6f, 1), {4.2704, 0.4343, 60.1084, 23.8129});
-  // Nothing changes where nothing is skipped: what grows, and the nearest element.
+  // Nothing changes where nothing is skipped: growing, and the nearest element.
   for (const char* mode : {"linear", "cubic"}) {
     const auto plain = Numbers(
         RunOp("Resize", {x, std::nullopt, F32({2}, {1, 1.5f})}, {{"mode", std::string(mode)}}));

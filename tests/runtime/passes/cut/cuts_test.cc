@@ -118,8 +118,8 @@ TEST(CutGraphTest, TheFrontIsWhatComesBeforeAndSectionsLieBetween) {
   EXPECT_EQ(section.graph->live_nodes(), 2);
 }
 
-// The count of tokens behind a cut is that of the request: it is computed there from the shape of
-// the input, and the padded front hands over nothing of it.
+// The count of tokens after a cut is the request's: it is computed there from the shape of the
+// input, and the padded front hands over nothing of it.
 TEST(CutGraphTest, WhatShapesSayIsComputedAgainBehindACut) {
   const auto cut = CutAtData(MustParse(R"(graph {
     input %x: f32[n, 4]
@@ -190,7 +190,8 @@ TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
   EXPECT_THAT(CutNames(MustParse(kChoice), {"flag"}), ElementsAre("choice 0"));
 }
 
-// The cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in branches.
+// Returns the cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in
+// branches.
 size_t CutsOfChain(int links, absl::string_view link) {
   std::string text =
       "graph {\n  input %v0: f32[n]\n  input %flag: bool[m]\n  input %other: bool[m]\n";
@@ -212,7 +213,7 @@ TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
   %v+: ? = If(%flag, %#e, %v-)
 )"),
             40u);
-  // The branch of a branch, and what follows on it.
+  // The branch of a branch, and the nodes after it.
   EXPECT_EQ(CutsOfChain(40, R"(
   %#e: ? = Exp(%v-)
   %#i: ? = If(%other, %#e, %v-)

@@ -70,7 +70,7 @@ inline std::string Attention(const AttentionParts& parts) {
                                      parts.softmax, parts.result));
 }
 
-// The form as one node.
+// Returns the form as one node.
 inline std::string FusedAttention(absl::string_view mask, absl::string_view attributes) {
   return absl::StrCat("graph {", kAttentionInputs, "\n %y: ? = reprise.Attention(%q, %k, %v", mask,
                       ") {", attributes, "}\n output %y\n}");

@@ -235,7 +235,7 @@ TEST(FuseConvTest, ALoneBatchNormalizationIsAConvolutionOfOneTap) {
 
 TEST(FuseConvTest, NearlyTheFormStays) {
   for (const char* nodes : {
-           // Nothing follows, or somebody else reads what it makes.
+           // Nothing follows, or another node reads its result.
            "output %c",
            "%y: ? = Relu(%c)\noutput %y\noutput %c",
            "%y: ? = Relu(%c)\n%z: ? = Tanh(%c)\noutput %y\noutput %z",

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Groups of channels of [2, 6, 5], normalised, and what follows on them.
+// Groups of channels of [2, 6, 5], normalised, and the nodes after them.
 std::string GroupNorm(int groups, absl::string_view rest, absl::string_view back = "2, 6, 5") {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 6, 5]

@@ -1,4 +1,4 @@
-// Attention by distance, in the forms that exporters write, and what only looks like it.
+// Attention by distance, in the forms that exporters write, and graphs that only look like it.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -131,7 +131,7 @@ TEST(FuseRelativeAttentionTest, AMaskThatIsAddedAndNone) {
   EXPECT_EQ(FusedOf({.masked = "\n    %weights: ? = Add(%scores, %rel)"}), 1);
 }
 
-// [rows * heads, queries, keys] is not what scores of four dims are.
+// [rows * heads, queries, keys] are not scores of four dims.
 TEST(FuseRelativeAttentionTest, NotWhereAMaskOfRowsAndHeadsInOneDimIsAdded) {
   const std::string mask = R"(
     const %wide: i64[4] = {2, 2, 3, 3}
@@ -188,7 +188,7 @@ TEST(FuseRelativeAttentionTest, NotWhereQueriesArePickedAsKeysAre) {
             0);
 }
 
-// A request's keys hang on its own length alone, whatever hides queries and keys.
+// A request's keys depend on its own length alone, whatever hides queries and keys.
 TEST(FuseRelativeAttentionTest, RowsArePackedWithTheDistancesOfEach) {
   ExpectPacks(absl::StrCat(kX, kMask, kLength, R"(
     param %wk: f32[8, 8] = p0

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// A product of 96 columns, and what reads it.
+// Returns a product of 96 columns, and its readers.
 std::string Product(absl::string_view readers) {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 3, 8]

@@ -75,7 +75,7 @@ TEST(ChannelsLastTest, PoolsAndSumsBetweenConvolutionsStayBytes) {
   for (const char* floats : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
     EXPECT_EQ(CountOps(graph, floats), 0) << floats;
   }
-  EXPECT_EQ(CountOps(graph, "Transpose"), 1);  // that of the result
+  EXPECT_EQ(CountOps(graph, "Transpose"), 1);  // the result is transposed
 }
 
 // Nodes that a detector has between its convolutions.
@@ -123,7 +123,7 @@ TEST(ChannelsLastTest, PartsFunctionsAndSamplesOfBytesHaveChannelsLastToo) {
   for (const char* floats : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
     EXPECT_EQ(CountOps(graph, floats), 0) << floats;
   }
-  EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // those of the input and of the result
+  EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // input and result are transposed
 }
 
 TEST(ChannelsLastTest, PoolsOfBytesWithAScaleForEachChannelStay) {

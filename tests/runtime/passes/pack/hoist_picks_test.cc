@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// A layer of 4 tokens by 8, and what is picked of its result %y by `pick`.
+// Returns a layer of 4 tokens by 8, and the tokens of its result %y that `pick` takes.
 std::string Layer(absl::string_view pick, absl::string_view mask = "f32[2, 1, 1, 4]") {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 4, 8]
@@ -179,7 +179,7 @@ TEST(HoistPicksTest, PositionsThatMeetStay) {
   }
 }
 
-// The same graph over packed tokens: three segments, one of them empty.
+// Returns the same graph over packed tokens: three segments, one of them empty.
 std::string Packed(absl::string_view pick, absl::string_view bias = "_") {
   return absl::StrCat(R"(graph {
     input %x: f32[9, 8]

@@ -58,7 +58,7 @@ TEST(PackPoolingTest, PoolingByAProductWithTheMask) {
     output %y)"));
 }
 
-// The rows of a batch counted as a shape says, beside a place in each of them.
+// The rows of a batch counted as a shape says, next to an index in each of them.
 constexpr absl::string_view kByRowAndPlace = R"(
     const %zero0: i64[] = {0}
     const %one0: i64[] = {1}

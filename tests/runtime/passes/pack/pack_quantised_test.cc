@@ -18,10 +18,10 @@ constexpr absl::string_view kQuantisedProduct = R"(
     %y: ? = Mul(%sums, %scale)
     output %y)";
 
-// Rows beside a request, or behind the last one, have no part in its range; its own rows have.
+// Rows next to a request, or after the last one, have no part in its range; its own rows have.
 TEST(PackQuantisedTest, RequestsAreQuantisedByTheirOwnRange) {
   ExpectPacks(absl::StrCat(kX, "%t: ? = Exp(%x)", kQuantisedProduct));
-  // One vector a row, as behind pooling.
+  // One vector a row, as after pooling.
   ExpectPacks(absl::StrCat(kX, R"(
     const %tokens: i64[1] = {1}
     %t: ? = ReduceMean(%x, %tokens) {keepdims = 0})",
@@ -58,7 +58,7 @@ TEST(PackQuantisedTest, WhatIsQuantisedBeyondTokensAndRowsRefuses) {
     %y: ? = Transpose(%g) {perm = [0, 2, 1]}
     output %y)"));
   EXPECT_TRUE(absl::IsUnimplemented(turned.status())) << turned.status();
-  // A scale that meets what has other dims than its own tensor.
+  // A scale that meets a value with other dims than its own tensor.
   const auto elsewhere = Pack(absl::StrCat(kX, kMask, R"(
     %q: ?, %qs: ?, %qz: ? = DynamicQuantizeLinear(%x)
     %m: ? = Cast(%mask) {to = 1}

@@ -1,4 +1,5 @@
-// Packed against unpadded: every segment gets what it gets alone, whatever lies beside it.
+// Packed against unpadded: every segment gets the answer that it gets alone, whatever lies next to
+// it.
 #include "runtime/passes/pack/pack_tokens.h"
 
 #include <gmock/gmock.h>
@@ -201,7 +202,7 @@ TEST(PackTokensTest, MasksThatScoresShowThroughAreNotForAnyRow) {
 }
 
 TEST(PackTokensTest, MasksThatHideTwiceSaySo) {
-  // Numbers that may be lower than what takes their place, or are of the client's making.
+  // Numbers that may be lower than their replacement, or come from the client.
   ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lower, %filled)", false);
   ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lowest, %added)", false);
   // Rounded in another order.

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// The form that exporters write; `weights` makes %w of them.
+// Returns the form that exporters write; `weights` makes %w of them.
 std::string Quantised(const std::string& weights, const std::string& attributes = "") {
   return absl::StrCat(R"(graph {
     input %q: u8[2, 3, 5, 4]

@@ -210,7 +210,7 @@ TEST(FuseIntegerLinearTest, DequantizedProducts) {
                 after("param %w: i8[4, 5] = p0\nparam %t: f32[5] = p1\nparam %u: i8[5] = p2",
                       "%q, %w, %s, %t, %z, %u"),
                 kSums);
-  // Transposed, one a row of what is stored.
+  // Transposed, one a row of the stored weights.
   ExpectRewrite(
       *FuseIntegerLinear(),
       before("param %w: f32[4, 5] = Transpose{perm = [1, 0]}(f32[5, 4] DequantizeLinear{axis = "

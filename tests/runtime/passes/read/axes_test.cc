@@ -37,7 +37,7 @@ struct Model {
       : graph(MustParse(absl::StrCat("graph {\n", body, "\n}"))) {
     for (const ValueId id : graph.inputs()) inputs.push_back(graph.value(id).dims);
   }
-  // A model that takes every size of `dims`, "N, L" for each input.
+  // Returns a model that takes every size of `dims`, "N, L" for each input.
   static Model Of(const std::vector<std::string>& dims) {
     std::string text;
     for (size_t i = 0; i < dims.size(); ++i) {

@@ -22,7 +22,7 @@ Graph MustRead(absl::string_view text) {
   return *std::move(graph);
 }
 
-// A graph, and what a reading of it says.
+// A graph, and the result of a reading of it.
 struct Read {
   Read(absl::string_view text, std::map<std::string, int64_t> axes) : graph(MustRead(text)) {
     auto read = ReadSizes(graph, {.axes = std::move(axes)});

@@ -1,5 +1,5 @@
 // Scans that find distances from the rows of a table, as exporters of classic models write them,
-// and what is nearly one.
+// and near misses.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// A Scan as the importer takes it apart; `sums` makes %sum of %difference.
+// Returns a Scan as the importer takes it apart; `sums` makes %sum of %difference.
 std::string Scan(absl::string_view sums) {
   return absl::StrCat(R"(graph {
     input %x: f32[n, 3]
@@ -154,7 +154,7 @@ TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
       {"const %first: i64[] = {0}", "const %first: i64[] = {1}"},
       {"Shape(%table)", "Shape(%table) {start = 1}"},
       {"Gather(%table, %i)", "Gather(%table, %first)"},
-      // A condition that may end it, before the first iteration or behind it.
+      // A condition that may end it, before the first iteration or after it.
       {"Loop(%count, _, %go, %sum)", "Loop(%count, _, %stop, %sum)"},
       {"Loop(%count, _, %go, %sum)", "Loop(%count, %stop, %go, %sum)"},
       // The operands are no matrices, or of two dtypes.
@@ -183,7 +183,7 @@ TEST(LoopDistancesTest, ACountOfATableThatIsComputedStays) {
       false);
 }
 
-// The size of dim 0 in another way of asking for that of dim 1.
+// The size of dim 0, asked for in the way in which others ask for dim 1's.
 TEST(LoopDistancesTest, ACountOfAnotherDimStays) {
   const std::string by_columns =
       absl::StrReplaceAll(Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
@@ -218,12 +218,12 @@ TEST(LoopDistancesTest, IfOneOfTheStackedResultsIsAnotherAllStay) {
       Scan(kSquares), {{"%all: ? = Loop(%count, _, %go, %sum)",
                         "%most: ? = ReduceMax(%difference, %one) {keepdims = 0}\n    %all: ?, "
                         "%others: ? = Loop(%count, _, %go, %sum, %most)"}});
-  // Nobody reads the second.
+  // The second is not read.
   EXPECT_EQ(OpsOf(Rewritten(two)), "Transpose reprise.Distances Transpose");
   Rewritten(absl::StrReplaceAll(two, {{"output %all", "output %all\n    output %others"}}), false);
 }
 
-// The rows hang on what iterations hand on.
+// The rows depend on values that iterations hand on.
 TEST(LoopDistancesTest, WhatIterationsChangeStays) {
   Rewritten(absl::StrReplaceAll(
                 Scan(kSquares),
@@ -234,7 +234,7 @@ TEST(LoopDistancesTest, WhatIterationsChangeStays) {
             false);
 }
 
-// Values that nobody changes are handed on, and read behind the loop.
+// Values that no iteration changes are handed on, and read after the loop.
 TEST(LoopDistancesTest, ACarriedResultThatIsReadKeepsTheLoop) {
   Rewritten(absl::StrReplaceAll(
                 Scan(kSquares),

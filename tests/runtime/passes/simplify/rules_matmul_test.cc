@@ -178,7 +178,8 @@ TEST(MatMulRulesTest, AnEinsumOfRowsByRowsMultipliesAndSums) {
   EXPECT_EQ(CountOps(graph, "ReduceSum"), 1);
 }
 
-// Gates of experts are multiplied in before the experts' weights, which is less than behind them.
+// Gates of experts are multiplied in before the experts' weights, which is less work than after
+// them.
 TEST(MatMulRulesTest, AnEinsumOfThreeIsTwoProducts) {
   const std::string text = R"(graph {
     input %h: f32[2, 3, 4, 5]

@@ -149,7 +149,7 @@ TEST(MovementRulesTest, ATransposeOfABroadcastIsOneOfItsOperands) {
     %y: ? = Sub(%ra, %rb)
     output %y
   })");
-  // Elements of one operand would move; others read what is turned.
+  // Elements of one operand would move; other nodes read the transposed value.
   for (const char* rest : {"input %b: f32[2, 4, 3]\n%p: ? = Sub(%a, %b)\n",
                            "input %b: f32[2, 1, 3]\n%p: ? = Sub(%a, %b)\noutput %p\n"}) {
     ExpectUnchanged(*Canonicalize(),
@@ -304,7 +304,7 @@ TEST(MovementRulesTest, AGatherNdOfAnotherOrderOrOfAPartStays) {
   ExpectUnchanged(*Canonicalize(), GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1", "[2, 1, 3, 2]"));
 }
 
-// The element behind the largest of each of three rows, as exporters index by two lists.
+// Returns the element after the largest of each of three rows, as exporters index by two lists.
 std::string FlatRows(absl::string_view starts, absl::string_view rows, absl::string_view places) {
   return absl::StrCat(R"(graph {
     input %x: f32[3, 5, 4]
@@ -348,7 +348,7 @@ TEST(MovementRulesTest, PlacesThatMayLieInAnotherRowStay) {
   }
 }
 
-// Picks one element of each row at a place, as exporters index by two lists.
+// Picks one element of each row at an index, as exporters index by two lists.
 std::string CountedRows(absl::string_view rows, absl::string_view x, absl::string_view more) {
   return absl::StrCat("graph {\n  input %x: f32", x, R"(
     input %place: i64[3, 1]

@@ -17,7 +17,7 @@ constexpr char kUpdates[] = R"(graph {
     output %y
   })";
 
-// A scatter of [2, 3] places that are the constant `indices`.
+// Returns a scatter of [2, 3] places that are the constant `indices`.
 std::string Scatter(absl::string_view indices, absl::string_view attributes = "") {
   return absl::StrCat(R"(graph {
     input %data: f32[2, 3]
@@ -51,7 +51,7 @@ std::string Counted(int size, int first = 0) {
   return absl::StrJoin(values, ", ");
 }
 
-// A scatter to [2, 600, 600], larger than what is folded, whose places are three constants with
+// A scatter to [2, 600, 600], larger than folded values, whose indices are three constants with
 // their shapes, each an Expand; `concat` lists them.
 struct Grid {
   std::string batch = "[2, 1, 1]";
@@ -111,7 +111,7 @@ TEST(ScatterRulesTest, AGridThatDoesNotNameEveryPlaceInOrderStays) {
   // Rows and columns the other way round, by their Expands and by the order of the Concat.
   stays({.rows = "[600]", .columns = "[600, 1]"});
   stays({.concat = "Concat(%b1, %c1, %r1) {axis = -1}"});
-  // One that counts the batch along the columns, and one that copies within what is counted.
+  // One that counts the batch along the columns, and one that copies within the counted indices.
   stays({.batch = "[2, 1, 1]", .concat = "Concat(%r1, %b1, %c1) {axis = -1}"});
   stays({.columns = "[600, 1]"});
 }

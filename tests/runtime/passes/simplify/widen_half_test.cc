@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-// The error of answers before the pass, which rounds every value to half, beside the largest one.
+// The error of answers before the pass, which rounds every value to half, relative to the largest
+// one.
 constexpr SameAnswersOptions kFloat16Rounding = {.tolerance = 2e-3, .relative = 4e-3};
 
 void ExpectWidened(absl::string_view text, absl::string_view expected,

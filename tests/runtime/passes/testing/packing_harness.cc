@@ -67,7 +67,7 @@ void ExpectRows(const Tensor& packed, int64_t first, const Tensor& alone) {
   }
 }
 
-// The requests of a round, side by side: two of one row and two of two.
+// Returns the requests of a round, side by side: two of one row and two of two.
 std::vector<Segment> DrawSegments(const Graph& symbolic, std::mt19937& random) {
   std::vector<Segment> segments;
   int64_t tokens = 0, rows = 0;
@@ -89,7 +89,7 @@ std::vector<Segment> DrawSegments(const Graph& symbolic, std::mt19937& random) {
   return segments;
 }
 
-// Where each of `begins` begins, and `end` for all behind them.
+// Returns where each of `begins` begins, and `end` for all after them.
 Tensor Bounds(const std::vector<int32_t>& begins, int64_t end) {
   std::vector<int32_t> all(kSegments + 1, static_cast<int32_t>(end));
   std::copy(begins.begin(), begins.end(), all.begin());
@@ -106,7 +106,7 @@ Tensor Positions(const std::vector<Segment>& segments) {
   return Tensor::FromVector(DType::kInt64, Shape{kTokens}, positions);
 }
 
-// The bounds of each row of each request.
+// Returns the bounds of each row of each request.
 Tensor SegmentBounds(const std::vector<Segment>& segments) {
   std::vector<int32_t> begins;
   for (const Segment& segment : segments) {
@@ -118,7 +118,7 @@ Tensor SegmentBounds(const std::vector<Segment>& segments) {
   return Bounds(begins, last.begin + last.rows * last.length);
 }
 
-// The bounds of each request, in tokens or in rows.
+// Returns the bounds of each request, in tokens or in rows.
 Tensor RequestBounds(const std::vector<Segment>& segments, bool by_token) {
   std::vector<int32_t> begins;
   for (const Segment& segment : segments) {

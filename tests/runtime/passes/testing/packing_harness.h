@@ -20,13 +20,13 @@ inline constexpr absl::string_view kLength =
     "const %one0: i64[] = {1}\nconst %zero1: i64[1] = {0}\nconst %one1: i64[1] = {1}\n"
     "%xs: ? = Shape(%x)\n%len0: ? = Gather(%xs, %one0)\n%len: ? = Unsqueeze(%len0, %zero1)\n";
 
-// The graph whose body is `text`.
+// Returns the graph whose body is `text`.
 Graph Symbolic(absl::string_view text);
 
 // It, packed; the pass's error where it cannot be.
 absl::StatusOr<Graph> Pack(absl::string_view text);
 
-// Fails unless `text` packs, and every request among others gets what it gets alone.
+// Fails unless `text` packs, and every request among others gets the answer that it gets alone.
 void ExpectPacks(absl::string_view text);
 
 // Fails unless packing `text` is UNIMPLEMENTED, with a message that holds `why`.

@@ -15,7 +15,7 @@ namespace reprise {
 // inferred.
 Graph ParseSpecialized(absl::string_view text);
 
-// `text` with `pass` run on it, compacted and verified; values are numbered in the output.
+// Returns `text` with `pass` run on it, compacted and verified; values are numbered in the output.
 std::string RunPass(const Pass& pass, absl::string_view text);
 
 // Expects that `pass` leaves the graph as it is.
@@ -47,17 +47,17 @@ void ExpectCanonical(absl::string_view text, absl::string_view expected);
 
 // Normal floats; integers and bools in [0, integer_limit).
 Tensor RandomTensor(DType dtype, const Shape& shape, int64_t integer_limit, std::mt19937& random);
-// A value for each leaf parameter, by its index.
+// Returns a value for each leaf parameter, by its index.
 std::vector<Tensor> RandomParameters(const Graph& graph, int64_t integer_limit,
                                      std::mt19937& random);
 
-// How many nodes apply `op`.
+// Returns how many nodes apply `op`.
 int CountOps(const Graph& graph, absl::string_view op);
-// The ops of all nodes in order, "MatMul Add Softmax".
+// Returns the ops of all nodes in order, "MatMul Add Softmax".
 std::string OpsOf(const Graph& graph);
-// The same after `pass` was run on `text`.
+// Returns the same after `pass` was run on `text`.
 std::string OpsAfter(const Pass& pass, absl::string_view text);
-// The graph after the whole capture pipeline.
+// Returns the graph after the whole capture pipeline.
 Graph Captured(absl::string_view text);
 
 }  // namespace reprise

@@ -64,7 +64,7 @@ struct Head {
     kernels.rows(args, begin, end);
   }
 
-  // A number as the kernel multiplies it.
+  // Returns a number as the kernel multiplies it.
   float Operand(float x) const { return rounded ? BFloat16ToFloat(FloatToBFloat16(x)) : x; }
 
   // The plain loop, in double: [v_head_dim] of query `i`.
@@ -128,7 +128,7 @@ struct NamedKernels {
   bool rounding = false;
 };
 
-// All that this machine has.
+// Returns all that this machine has.
 std::vector<NamedKernels> AllKernels() {
   std::vector<NamedKernels> all;
   for (const Isa isa : TestedTiers()) {
@@ -283,8 +283,8 @@ TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
   }
 }
 
-// Keys that none of a block's queries sees, in front and behind, are not computed: a causal mask
-// and a window. Their masks may be the lowest number or -inf; a mask that is only low is computed.
+// Keys that none of a block's queries sees, before and after, are not computed: a causal mask and a
+// window. Their masks may be the lowest number or -inf; a mask that is only low is computed.
 TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
   for (int64_t window : {1, 7, 40, 500}) {
     for (float hidden : {-HUGE_VALF, std::numeric_limits<float>::lowest(), -1e4f}) {
@@ -302,7 +302,7 @@ TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
   }
 }
 
-// A query that sees no key by a finite mask attends to all of them, beside others that do not.
+// A query that sees no key by a finite mask attends to all of them, next to others that do not.
 TEST_P(AttentionTest, QueryWithoutAVisibleKeyAttendsToAll) {
   Head head(50, 60, 16, 16, Mask::kBiasPerQuery, 37);
   for (int64_t i = 0; i < 50; ++i) {

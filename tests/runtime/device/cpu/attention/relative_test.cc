@@ -1,4 +1,4 @@
-// Attention whose scores hang on distances, of sequences around every width that its kernel has.
+// Attention whose scores depend on distances, of sequences around every width that its kernel has.
 #include <cstring>
 #include <random>
 #include <string>

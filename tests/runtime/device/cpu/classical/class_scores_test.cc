@@ -18,7 +18,7 @@ using ops::PostTransform;
 using ops::ScoreRule;
 using ops::ScoreRules;
 
-// The body of a graph of one node with two results of x [rows, columns].
+// Returns the body of a graph of one node with two results of x [rows, columns].
 std::string NodeText(const char* op, int64_t rows, int64_t columns, Attributes attributes) {
   Graph graph;
   const ValueId x = graph.AddInput("x", DType::kFloat32, {{.size = rows}, {.size = columns}});
@@ -53,7 +53,8 @@ class ScoresTest : public testing::TestWithParam<Isa> {
     }
   }
 
-  // Mostly of the size that models have, now and then far beyond what a float's exponential holds.
+  // Mostly of the size that models have, now and then far beyond the range of a float's
+  // exponential.
   static Tensor Numbers(const Shape& shape, std::mt19937& random) {
     std::vector<float> values(NumElements(shape));
     std::normal_distribution<float> usual(0, 4);

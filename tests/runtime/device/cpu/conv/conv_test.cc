@@ -328,7 +328,7 @@ TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
 }
 
 // Each channel by itself over planes that are narrower than a vector: several channels at once, the
-// last of which may be few. To the bit what rows of a plane give.
+// last of which may be few. Equal to the bit with rows of a plane.
 TEST_P(ConvTest, NarrowPlanesGoSeveralChannelsAtOnce) {
   Draw draw(19);
   for (uint32_t round = 0; round < 80 && !HasFailure(); ++round) {
@@ -403,7 +403,7 @@ TEST_P(ConvTest, PatchesAgreeWithTheReference) {
   }
 }
 
-// The last ones of rows and planes see padding, which lies behind planes alone.
+// The last ones of rows and planes see padding, which lies after planes alone.
 TEST_P(ConvTest, PatchesHangOverTheEndOfAPlane) {
   Draw draw(18);
   for (uint32_t round = 0; round < 20 && !HasFailure(); ++round) {

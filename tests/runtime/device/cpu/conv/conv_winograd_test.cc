@@ -58,7 +58,7 @@ TEST_P(ConvWinogradTest, TilesOfPlanesWithChannelsLastAgreeWithTheReference) {
   }
 }
 
-// Slices share what they see, or see nothing.
+// Slices share their input, or have none.
 TEST_P(ConvWinogradTest, TilesOfWindowsInSlicesAgreeWithTheReference) {
   Draw draw(9);
   for (uint32_t round = 0; round < 40 && !HasFailure(); ++round) {
@@ -84,7 +84,7 @@ TEST_P(ConvWinogradTest, TilesOfWindowsInSlicesAgreeWithTheReference) {
   }
 }
 
-// Small planes share a block with those of other elements.
+// Small planes share a block with other elements' planes.
 TEST_P(ConvWinogradTest, BatchMatesDoNotChangeABitOfTilesOfWindows) {
   const auto text = [](int64_t batch) {
     return absl::StrCat(

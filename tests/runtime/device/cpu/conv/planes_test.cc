@@ -32,7 +32,7 @@ TEST_P(PlanesTest, PoolsAgreeWithTheReference) {
   }
 }
 
-// As those of planes with their channels last are, one dim after the other.
+// As pools over planes with their channels last are, one dim after the other.
 TEST_P(PlanesTest, PoolsOfOneColumnAgreeWithTheReference) {
   Draw draw(6);
   for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {

@@ -1,4 +1,4 @@
-// Places of the largest and smallest beside the plain loop, among equals and numbers that are none.
+// Indices of the largest and smallest against the plain loop, among equals and NaN.
 #include "runtime/device/cpu/elementwise/arg_extremes.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST_P(PlacesTest, PlacesInColumnsAreThoseOfThePlainLoop) {
     for (const int64_t size : {1, 3, 8, 17, 63, 64, 65, 130}) {
       const int64_t stride = size + 3;
       for (const bool with_nan : {false, true}) {
-        // Nothing behind the last column of the last row.
+        // Nothing after the last column of the last row.
         std::vector<float> x = RepeatingFloats((rows - 1) * stride + size, with_nan,
                                                static_cast<uint32_t>(rows + size));
         x.shrink_to_fit();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Floats dense in [low, high], and the same number spread evenly over the exponents in it.
+// Returns floats dense in [low, high], and the same number spread evenly over the exponents in it.
 std::vector<float> Sweep(float low, float high) {
   std::vector<float> x;
   constexpr int kSteps = 200000;
@@ -31,7 +31,7 @@ std::vector<float> Sweep(float low, float high) {
 class ElementwiseTest : public testing::TestWithParam<Isa> {
  protected:
   const ElementwiseKernels& kernels() const { return ElementwiseKernelsFor(GetParam()); }
-  // The largest |ours - exact| / scale(x, exact) over x.
+  // Returns the largest |ours - exact| / scale(x, exact) over x.
   template <class Exact, class Scale>
   double WorstError(Unary op, const std::vector<float>& x, Exact exact, Scale scale) const {
     std::vector<float> y(x.size());
@@ -182,7 +182,7 @@ TEST_P(ElementwiseTest, SinesAndTangentsErrorsAreBounded) {
   }
 }
 
-// A token's rotary angles lie in one vector with those of others.
+// A token's rotary angles lie in one vector with other tokens'.
 TEST_P(ElementwiseTest, NeighboursChangeNoBit) {
   for (Unary op : {Unary::kSin, Unary::kCos, Unary::kTan, Unary::kExp, Unary::kTanh, Unary::kErf,
                    Unary::kSigmoid, Unary::kSilu, Unary::kGelu, Unary::kLog}) {

@@ -1,5 +1,4 @@
-// TopK on every tier against its reference kernel: rows in every order, equals, and what is no
-// number.
+// TopK on every tier against its reference kernel: rows in every order, equals, and NaN.
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -23,7 +22,7 @@ constexpr Order kOrders[] = {Order::kRandom, Order::kAscending,  Order::kDescend
 
 class TopKTest : public DeviceOfTier {
  protected:
-  // Rows of `size` elements; a few are infinite or zeros of both signs.
+  // Returns rows of `size` elements; a few are infinite or zeros of both signs.
   Tensor Rows(int64_t rows, int64_t size, Order order) {
     std::vector<float> x(static_cast<size_t>(rows * size));
     std::normal_distribution<float> normal;

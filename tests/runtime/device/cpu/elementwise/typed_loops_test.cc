@@ -25,8 +25,9 @@ constexpr DType kDTypes[] = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
                              DType::kInt32,    DType::kInt64,   DType::kBool};
 constexpr int64_t kCounts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 67, 130};
 
-// Numbers of every kind that a dtype has: small and large, its limits and beyond those of others,
-// halves between neighbours, infinities, NaN; for bools also bytes that no bool should have.
+// Returns numbers of every kind that a dtype has: small and large, its limits and beyond other
+// dtypes', halves between neighbours, infinities, NaN; for bools also bytes that no bool should
+// have.
 Tensor Numbers(DType dtype, int64_t count, std::mt19937& random) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double special[] = {0,
@@ -216,7 +217,7 @@ TEST_P(TypedLoopsTest, FloatsBecomeTheNearestHalfWithTiesToEven) {
       65504.0f, 65519.996f, 65520.0f, 70000.0f, -1e30f,
       0.0f,     -0.0f,      3.4e38f,  1e-45f,   std::numeric_limits<float>::infinity()};
   for (int i = 0; i < 200000; ++i) x.push_back(std::bit_cast<float>(uint32_t(random())));
-  // Around what either half holds, and halfway between two of them.
+  // Around the numbers that either half holds, and halfway between two of them.
   for (uint32_t bits = 0; bits < 1u << 16; ++bits) {
     for (const HalfType& half : kHalves) {
       const float value = half.widen(static_cast<uint16_t>(bits));

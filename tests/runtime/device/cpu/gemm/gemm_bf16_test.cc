@@ -24,7 +24,7 @@ struct NamedKernels {
   const Bf16Kernels* kernels;
 };
 
-// All that this machine has.
+// Returns all that this machine has.
 std::vector<NamedKernels> AllKernels() {
   std::vector<NamedKernels> all = {{"baseline", &Bf16KernelsFor(Isa::kBaseline)}};
   if (UsableIsa(Isa::kAvx2) == Isa::kAvx2) all.push_back({"avx2", &Bf16KernelsFor(Isa::kAvx2)});

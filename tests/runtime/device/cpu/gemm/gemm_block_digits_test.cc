@@ -1,5 +1,5 @@
 // Products by weights of a few bits on products of bytes: as exact as sums of floats, and the same
-// bits for a row whatever stands beside it.
+// bits for a row whatever the other rows are.
 #include "runtime/device/cpu/gemm/gemm_block_digits.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace reprise::cpu {
 namespace {
 
-// The tiers that multiply bytes.
+// Returns the tiers that multiply bytes.
 std::vector<Isa> ByteTiers() {
   std::vector<Isa> tiers;
   for (Isa isa : ProductTiers()) {
@@ -57,7 +57,7 @@ class GemmBlockDigitsTest : public testing::TestWithParam<Isa> {
     }
   }
 
-  // Whether every sum is as near to that of its terms as sums of floats are.
+  // Expects each sum to be as near to the exact one as sums of floats are.
   static void ExpectExact(const GuardedProduct& p, int64_t row) {
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, squares = 0;
@@ -148,7 +148,7 @@ TEST_P(GemmBlockDigitsTest, RowsOfAnyMagnitudeHaveTheirDigits) {
   for (int64_t row = 0; row < p.m; ++row) {
     for (int64_t i = 0; i < p.k; ++i) p.a[row * p.lda + i] *= scales[row];
   }
-  // A block of a row that is mostly zeros, as behind a ReLU.
+  // A block of a row that is mostly zeros, as after a ReLU.
   for (int64_t i = 32; i < 64; ++i) p.a[3 * p.lda + i] = i == 40 ? 3.0f : i == 41 ? 0.01f : 0.0f;
   const Packed b(kernels(), {8, 8, 0, 32, true}, 5, p);
   GemmArgs args = p.Args(Activation::kNone);

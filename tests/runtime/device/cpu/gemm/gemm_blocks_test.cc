@@ -1,5 +1,5 @@
-// Products by weights of a few bits beside the products by the floats that they stand for: both add
-// in the order of k, so that not a bit differs, on every tier.
+// Products by weights of a few bits against the products by the floats that they stand for: both
+// add in the order of k, so that not a bit differs, on every tier.
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Products with their operands, and what they have to be by a plain loop.
+// Products with their operands, and their results by a plain loop.
 #pragma once
 
 #include <algorithm>
@@ -135,7 +135,7 @@ struct Int8Product : GuardedProduct {
   std::vector<float> scales;
 };
 
-// The kernels of a tier; those of the tile unit for kAmx.
+// The kernels of a tier; the tile unit's for kAmx.
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {

@@ -181,7 +181,7 @@ constexpr char kLinear[] =
 constexpr char kDoubles[] =
     "input %x: f64[9, 20]\nparam %w: f64[20, 50] = p0\n%y: ? = MatMul(%x, %w)\noutput %y";
 
-// The kernel a device takes for a node, and whether it is marked foreign.
+// Returns the kernel a device takes for a node, and whether it is marked foreign.
 std::pair<std::string, bool> Taken(const CpuDevice& device, const char* text) {
   const NodeRun run(text);
   const std::vector<KernelOption> options = device.Options(run.graph, run.id);

@@ -23,7 +23,8 @@ class BytePlanesTest : public testing::TestWithParam<Isa> {
   bool OneIn(int64_t n) { return Between(1, n) == 1; }
   std::string Byte() { return OneIn(2) ? "u8" : "i8"; }
 
-  // A scale of results, whose floats are about `size`: sometimes steps are far too small or large.
+  // Returns a scale of results, whose floats are about `size`: sometimes steps are far too small or
+  // large.
   std::string Scale(double size) {
     const double by =
         OneIn(9) ? (OneIn(2) ? 1e-30 : 1e30) : 0.002 * static_cast<double>(Between(1, 30));
@@ -81,7 +82,7 @@ class BytePlanesTest : public testing::TestWithParam<Isa> {
     }
   }
 
-  // The operands behind weights of `maps` maps, and the node.
+  // Returns the operands after weights of `maps` maps, and the node.
   std::string Rest(const std::string& x, const std::string& w, int64_t maps, double size,
                    const std::string& attributes) {
     const bool weights_move = w == "u8" ? OneIn(2) : OneIn(4);

@@ -21,7 +21,7 @@ inline constexpr const char* kMovement[] = {
     "7]\n"
     "param %s: f32[5, 40] = p2\ninput %k: i64[3, 1]\n"
     "%y: ? = reprise.EmbeddingSum(%t, %i, %p, %j, %s, %k)\noutput %y",
-    // Rows behind those of a cache, with room to spare or none.
+    // Rows appended to a cache, with room to spare or none.
     "input %p: f32[2, 3, 5, 4]\ninput %r: f32[2, 3, 2, 4]\nconst %a: i64[2] = {5, 1}\n"
     "const %l: i64[1] = {7}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
     "input %p: f16[3, 2, 9, 5]\ninput %r: f16[3, 2, 1, 5]\nconst %a: i64[3] = {0, 8, 3}\n"

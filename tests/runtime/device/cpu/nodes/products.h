@@ -1,4 +1,4 @@
-// Products of weights, of bytes and of activations, and what lies between floats and integers.
+// Products of weights, of bytes and of activations, and conversions between floats and integers.
 #pragma once
 
 namespace reprise {

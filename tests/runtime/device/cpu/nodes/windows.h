@@ -1,4 +1,4 @@
-// Convolutions of floats and of bytes, pooling and what lies between them.
+// Convolutions of floats and of bytes, pooling and the nodes between them.
 #pragma once
 
 namespace reprise {

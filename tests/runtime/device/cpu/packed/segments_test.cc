@@ -1,4 +1,4 @@
-// Kernels of packed tokens give what they give alone, beside the tokens of other requests.
+// Kernels of packed tokens give the same results next to other requests' tokens as alone.
 #include <cmath>
 #include <cstring>
 #include <string>

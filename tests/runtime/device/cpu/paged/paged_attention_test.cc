@@ -33,7 +33,7 @@ class Sequence {
   Sequence(const Case& of, int seed, ops::CacheDType dtype)
       : of_(of), dtype_(dtype), random_(seed) {
     const int64_t stride = ops::PagedValueStride(of.size_v), pages = (of.keys + kPage - 1) / kPage;
-    // Cells of any kind fit, and two rows of scales behind them.
+    // Cells of any kind fit, and two rows of scales after them.
     const int64_t floats = kPage * (of.size + stride) + 2 * kPage;
     scales_ = kPage * (of.size + stride);
     // Places of no position may hold anything.
@@ -43,14 +43,15 @@ class Sequence {
     }
     for (int64_t i = 0; i < of.bias_span; ++i) biases_.push_back(Next());
     if (!biases_.empty()) {
-      // In front stands the one of the farthest distance, behind anything.
+      // The padding before them repeats the farthest distance's, the padding after them is
+      // arbitrary.
       biases_.insert(biases_.begin(), kPagePad, biases_.front());
       biases_.insert(biases_.end(), kPagePad, std::nanf(""));
     }
     for (int64_t key = 0; key < of.keys; ++key) {
       float* page = memory_.data() + key / kPage * floats;
       const int64_t slot = key % kPage;
-      // Integers are what they are times a power of two.
+      // Integers are themselves times a power of two.
       page[scales_ + slot] = page[scales_ + kPage + slot] = 1.0f / 64;
       for (int64_t d = 0; d < of.size; ++d) k_.push_back(Put(page, d * kPage + slot));
       for (int64_t d = 0; d < of.size_v; ++d) {
@@ -80,8 +81,8 @@ class Sequence {
 
   float Next() { return std::normal_distribution<float>()(random_); }
 
-  // Rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys and
-  // values, rather than in pages.
+  // Returns rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys
+  // and values, rather than in pages.
   std::vector<float> Run(const PagedKernels& kernels, const std::vector<float>& q,
                          const std::vector<int64_t>& positions, int64_t tile, bool carried = false,
                          bool half = false) {

@@ -22,7 +22,7 @@ class QuantizeTest : public testing::TestWithParam<Isa> {
  protected:
   const QuantizeKernels& kernels() const { return QuantizeKernelsFor(GetParam()); }
 
-  // Normal numbers, halves between steps, and what lies outside all steps.
+  // Normal numbers, halves between steps, and numbers outside all steps.
   std::vector<float> Floats(int64_t count) {
     std::vector<float> x(count);
     std::normal_distribution<float> normal(0, 20);
@@ -58,7 +58,7 @@ class QuantizeTest : public testing::TestWithParam<Isa> {
     return results.ok() ? (*results)[0] : Tensor();
   }
 
-  // The kernel's bytes are those of `op`, and none behind them is touched.
+  // The kernel's bytes equal those that `op` gives, and none after them is touched.
   void ExpectSameBits(absl::string_view op, QuantizeFunction function, const Tensor& x,
                       const std::vector<float>& scale, const std::optional<Tensor>& zero,
                       int64_t output_dtype = 0) {

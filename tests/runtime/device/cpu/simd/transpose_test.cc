@@ -1,4 +1,4 @@
-// Rows into columns on every tier: each word at its place, and none beside them written.
+// Rows into columns on every tier: each word at its place, and none outside written.
 #include "runtime/device/cpu/simd/transpose.h"
 
 #include <bit>

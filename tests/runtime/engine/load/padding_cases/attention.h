@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// y: a mean weighted by what a softmax makes of one score a token, `scale` times what is usual.
+// y: a mean weighted by the softmax of one score a token, `scale` times the usual one.
 inline void AddPooling(ModelBuilder& b, float low, float scale) {
   AddNumber(b, "1.0", 1);
   AddNumber(b, "low", low);

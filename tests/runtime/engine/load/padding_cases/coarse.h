@@ -1,4 +1,4 @@
-// Models whose answers are too coarse to show what padding changed: comparisons, whole numbers,
+// Models whose answers are too coarse to show the effect of padding: comparisons, whole numbers,
 // functions that saturate, and answers that are always the same.
 #pragma once
 

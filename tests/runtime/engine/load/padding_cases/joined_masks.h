@@ -15,7 +15,7 @@ inline void AddDistances(ModelBuilder& b) {
   b.Node("Sub", {"place_of_query", "place_of_key"}, {"distance"});
 }
 
-// `causal`, bool: no key behind the query.
+// `causal`, bool: no key after the query.
 inline void AddCausal(ModelBuilder& b) {
   AddDistances(b);
   b.Node("GreaterOrEqual", {"distance", "none"}, {"causal"});
@@ -35,8 +35,8 @@ inline void AddKeys(ModelBuilder& b) {
   AddCast(b, "mask_of_keys", "keys", onnx::TensorProto::BOOL);
 }
 
-// `to`: attention that sees what `seen` says, [.., sequence, sequence]; the rest gets the lowest
-// float.
+// `to`: attention that sees where `seen` is true, [.., sequence, sequence]; the rest gets the
+// lowest float.
 inline void AddSeeing(ModelBuilder& b, const std::string& seen, const std::string& to = "y") {
   AddNumber(b, "lowest", kLowestFloat);
   AddTurned(b, "x", "turned", {0, 2, 1});
@@ -157,7 +157,7 @@ inline const PaddingCase kJoinedTraps[] = {
      .proved = true,
      .must_count = CountingPlaces::kAll},
     {.name = "CausalAddedToPadding",
-     // Keys that both hide lie twice as deep: padding is behind every query, and stays hidden.
+     // Keys that both hide lie twice as deep: padding comes after every query, and stays hidden.
      .build =
          [](ModelBuilder& b) {
            AddBothAsNumbers(b);

@@ -1,5 +1,5 @@
-// Models whose numbers are harmless, or not, for what is done with them later: averages that are
-// divided by each other, places of rows, zeros that meet what overflowed, padding that is no zero.
+// Models whose numbers are harmless, or not, by their later use: averages that are divided by each
+// other, indices of rows, zeros that meet an overflow, padding that is no zero.
 #pragma once
 
 #include "tests/runtime/engine/load/padding_cases/padding_case.h"
@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// `average.x` and `average.mask`: over all positions, of what the mask leaves.
+// `average.x` and `average.mask`: over all positions, of those that the mask leaves.
 inline void AddAverages(ModelBuilder& b) {
   b.Node("Mul", {"x", "mask3"}, {"masked"});
   AddReduce(b, "ReduceMean", "masked", "average.x", {1});
@@ -26,7 +26,7 @@ inline void AddRows(ModelBuilder& b, int64_t more) {
   b.Node("Unsqueeze", {"moved.rows", "one"}, {"rows"});
 }
 
-// y: the sum of what `of` holds of the tokens that count.
+// y: the sum of `of` over the tokens that count.
 inline void AddMaskedSum(ModelBuilder& b, const std::string& of) {
   b.Node("Mul", {of, "mask3"}, {"left"});
   AddSum(b, "left", "y");

@@ -1,4 +1,4 @@
-// A small model of one kind, and what is to be found about its padding.
+// A small model of one kind, and the expected findings about its padding.
 #pragma once
 
 #include <cstdint>

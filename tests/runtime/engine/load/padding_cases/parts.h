@@ -35,8 +35,9 @@ inline void AddCast(ModelBuilder& b, const std::string& from, const std::string&
   SetAttribute(b.Node("Cast", {from}, {to}), "to", type);
 }
 
-// `input_ids` and `attention_mask`, [batch, sequence], and what most models make of them: `x`
-// [batch, sequence, kHidden], the mask as floats, `mask`, and `mask3` [batch, sequence, 1].
+// `input_ids` and `attention_mask`, [batch, sequence], and the values that most models make of
+// them: `x` [batch, sequence, kHidden], the mask as floats, `mask`, and `mask3` [batch, sequence,
+// 1].
 inline void AddInputs(ModelBuilder& b, const std::string& batch, const std::string& sequence,
                       int64_t vocabulary = kVocabulary) {
   b.Input("input_ids", {batch, sequence}, onnx::TensorProto::INT64);
@@ -99,7 +100,7 @@ inline void AddLength(ModelBuilder& b, const std::string& to) {
   AddCast(b, "length", to);
 }
 
-// `places`: 0, 1, 2 ... to the end of the sequence; and what AddLength adds.
+// `places`: 0, 1, 2 ... to the end of the sequence; and the values of AddLength.
 inline void AddPlaces(ModelBuilder& b) {
   AddLength(b, "length.float");
   AddInteger(b, "none", 0);

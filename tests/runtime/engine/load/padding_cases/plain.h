@@ -15,7 +15,7 @@ inline void AddConv(ModelBuilder& b, const std::string& from, int64_t stride) {
   SetAttribute(conv, "strides", std::vector<int64_t>{stride});
 }
 
-// A recurrent layer over the tokens, with what comes behind its three weights. States [sequence,
+// A recurrent layer over the tokens, with the inputs after its three weights. States [sequence,
 // directions, batch, hidden] and the last of them.
 inline onnx::NodeProto& AddRecurrent(ModelBuilder& b, const std::string& op, int64_t gates,
                                      const std::string& direction,

@@ -1,4 +1,4 @@
-// Models in which the size of one axis decides what is computed along another one, or which form an
+// Models in which the size of one axis decides the computation along another one, or which form an
 // answer has.
 #pragma once
 
@@ -59,7 +59,7 @@ struct SliceCase {
   std::vector<std::pair<int64_t, int64_t>> exact;
   const char* words = "";  // part of a certificate
   bool batch = true;       // it is certified
-  bool is_cut = false;     // the part at issue runs behind a cut, at each request's own sizes
+  bool is_cut = false;     // the part at issue runs after a cut, at each request's own sizes
 };
 
 inline void PrintTo(const SliceCase& c, std::ostream* out) { *out << c.name; }
