@@ -109,15 +109,15 @@ class CountingModelEvents final : public ModelEvents {
   void OnLoading() override { load_began_.store(NowNs(), std::memory_order_relaxed); }
 
   void OnState(ModelState state, const absl::Status& why) override {
+    const int64_t load_ns = NowNs() - load_began_.load(std::memory_order_relaxed);
     if (state == ModelState::kReady) {
-      const int64_t ns = NowNs() - load_began_.load(std::memory_order_relaxed);
-      metrics_.nv_load_duration->Set(static_cast<double>(ns) * kSecondsPerNs);
+      metrics_.nv_load_duration->Set(static_cast<double>(load_ns) * kSecondsPerNs);
     }
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
     metrics_.asked_for->Set(state == ModelState::kUnloaded ? 0 : 1);
     metrics_.load_failed->Set(state == ModelState::kUnavailable ? 1 : 0);
     if (state == ModelState::kReady) {
-      Tell(LogLevel::kInfo, "is ready", "model ready");
+      Tell(LogLevel::kInfo, "is ready", "model ready", absl::OkStatus(), load_ns);
     } else if (state == ModelState::kUnavailable) {
       Tell(LogLevel::kError, "was not loaded", "model not loaded", why);
     } else if (state == ModelState::kUnloaded) {
@@ -142,14 +142,15 @@ class CountingModelEvents final : public ModelEvents {
   }
 
  private:
-  // "model 'minilm' version 1 is ready".
+  // "model 'minilm' version 1 is ready". `load_ns`, unless 0, is a field of its own.
   void Tell(LogLevel level, const char* what, const char* event,
-            const absl::Status& why = absl::OkStatus()) const {
+            const absl::Status& why = absl::OkStatus(), int64_t load_ns = 0) const {
     std::string sentence = absl::StrCat("model ", QuotedText(name_));
     if (!version_.empty()) absl::StrAppend(&sentence, " version ", version_);
     absl::StrAppend(&sentence, " ", what, why.ok() ? "" : ": ", why.message());
     const std::string name = ShownText(name_), version = ShownText(version_);
     std::vector<LogField> fields = {{"model", name}, {"version", version}};
+    if (load_ns > 0) fields.push_back({"load_us", load_ns / 1000});
     if (!why.ok()) {
       fields.push_back({"code", ErrorRowOf(why.code()).name});
       fields.push_back({"error", why.message()});

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/kit/reasons.h"
 #include "runtime/ops/custom/op_library.h"
@@ -72,10 +73,9 @@ void PrintRanks(const Model& model, const std::vector<std::string>& said) {
   InputRanks asked;
   for (const std::string& text : said) AddRank(text, asked);
   for (const auto& [name, rank] : model.options().ranks) {
-    std::printf(
-        "\ninput '%s' has no declared rank, each request decides it: shown at rank %lld%s\n",
-        name.c_str(), static_cast<long long>(rank),
-        asked.contains(name) ? "" : "; --rank shows another");
+    command_line::Print(absl::StrCat(
+        "\ninput '", name, "' has no declared rank, each request decides it: shown at rank ", rank,
+        asked.contains(name) ? "" : "; --rank shows another", "\n"));
   }
 }
 
@@ -94,17 +94,18 @@ absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
 void PrintTexts(TextLoad& texts, const Model& model) {
   const std::shared_ptr<const TextModel> text = texts.Finish(model);
   if (texts.note().empty()) return;
-  std::printf("\n%s\n", texts.note().c_str());
+  command_line::Print(absl::StrCat("\n", texts.note(), "\n"));
   if (text == nullptr) return;
   if (text->max_tokens() > 0) {
     std::printf("texts have at most %lld tokens (%s)\n", static_cast<long long>(text->max_tokens()),
                 text->package().max_tokens_from.c_str());
   }
   for (const auto& [name, prompt] : text->package().prompts) {
-    std::printf("prompt %s: \"%s\"\n", name.c_str(), prompt.c_str());
+    command_line::Print(absl::StrCat("prompt ", name, ": \"", prompt, "\"\n"));
   }
   if (!text->package().labels.empty()) {
-    std::printf("labels: %s\n", absl::StrJoin(text->package().labels, ", ").c_str());
+    command_line::Print(
+        absl::StrCat("labels: ", absl::StrJoin(text->package().labels, ", "), "\n"));
   }
 }
 
@@ -149,7 +150,9 @@ absl::Status RunCheck(const CheckFlags& flags) {
       std::printf("%s", RefusedJson(flags.path, reasons).c_str());
     } else {
       std::printf("%s cannot be served:\n", flags.path.c_str());
-      for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+      for (const std::string& reason : reasons) {
+        command_line::Print(absl::StrCat("  ", reason, "\n"));
+      }
     }
     return absl::Status(model.status().code(),
                         absl::StrCat(flags.path, " cannot be served, for ", reasons.size(),
@@ -162,10 +165,10 @@ absl::Status RunCheck(const CheckFlags& flags) {
     std::printf("%s", report.c_str());
   } else {
     ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
-    std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+    command_line::Print(absl::StrCat(flags.path, " can be served\n\n", report));
     PrintRanks(**model, flags.ranks);
     if (const std::string text = CacheErrorText(local.engine, *model); !text.empty()) {
-      std::printf("\n%s", text.c_str());
+      command_line::Print(absl::StrCat("\n", text));
     }
     PrintTexts(texts, **model);
   }

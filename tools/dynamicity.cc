@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 #include "tools/command.h"
 #include "tools/files/dataset.h"
@@ -47,7 +48,11 @@ void Resolve(DynamicityFlags& flags) {
 
 void Print(const v1::ModelDynamicity& report, const DynamicityFlags& flags) {
   const bool server = flags.file.empty() && flags.dataset.empty();
-  std::printf("%s", (flags.csv ? DynamicityCsv(report) : DynamicityText(report, server)).c_str());
+  if (flags.csv) {
+    std::printf("%s", DynamicityCsv(report).c_str());
+  } else {
+    command_line::Print(DynamicityText(report, server));
+  }
 }
 
 absl::Status PrintShapes(const ShapeColumns& shapes, const std::string& path,

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "command_line/text_width.h"
 #include "proto/model_config.pb.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
@@ -154,14 +155,14 @@ absl::Status RunPlan(const PlanFlags& flags) {
     std::printf("%s", PlanJson(lengths, table, facts).c_str());
     return absl::OkStatus();
   }
-  std::printf("%s", PlanText(lengths, table, facts).c_str());
+  command_line::Print(PlanText(lengths, table, facts));
   if (!flags.svg.empty()) {
     RETURN_IF_ERROR(WriteSvg(flags.svg, PlanSvg(lengths, table, facts)));
     std::printf("\npicture: %s\n", flags.svg.c_str());
   }
   if (!flags.check.empty()) {
     ASSIGN_OR_RETURN(const BoundaryRule rule, RuleOf(flags.check, flags.axis));
-    std::printf("%s", CheckText(lengths, rule, cost, flags.check).c_str());
+    command_line::Print(CheckText(lengths, rule, cost, flags.check));
   }
   std::printf("\nfor config.pbtxt:\n%s",
               PlanConfig(lengths, table.at(flags.buckets, Strategy::kSolver), facts).c_str());

@@ -12,12 +12,6 @@
 namespace reprise::cli {
 namespace {
 
-bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
-
-size_t Width(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(), StartsCharacter);
-}
-
 // Takes columns from the widest one of texts until a line fits the terminal, where stdout is one.
 void FitTerminal(const std::vector<Table::Column>& columns, std::vector<size_t>& widths) {
   constexpr size_t kUnlimited = size_t{1} << 20, kNarrowest = 12;
@@ -48,8 +42,8 @@ void Table::AddRow(std::vector<std::string> cells) {
 std::string Table::Text() const {
   std::vector<size_t> widths;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    size_t width = Width(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, Width(row[i]));
+    size_t width = command_line::WidthOf(columns_[i].title);
+    for (const auto& row : rows_) width = std::max(width, command_line::WidthOf(row[i]));
     widths.push_back(width);
   }
   FitTerminal(columns_, widths);
@@ -59,7 +53,8 @@ std::string Table::Text() const {
     std::vector<std::vector<std::string>> cells;
     size_t lines = 1;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      cells.push_back(absl::StrSplit(command_line::Wrap(cell(i), widths[i], 0, 0), '\n'));
+      const std::string broken = command_line::BreakWords(cell(i), widths[i]);
+      cells.push_back(absl::StrSplit(command_line::Wrap(broken, widths[i], 0, 0), '\n'));
       lines = std::max(lines, cells.back().size());
     }
     for (size_t number = 0; number < lines; ++number) {
@@ -67,7 +62,7 @@ std::string Table::Text() const {
       for (size_t i = 0; i < columns_.size(); ++i) {
         if (i > 0) absl::StrAppend(&line, "  ");
         const std::string value = number < cells[i].size() ? cells[i][number] : "";
-        const size_t width = Width(value);
+        const size_t width = command_line::WidthOf(value);
         const std::string space(width < widths[i] ? widths[i] - width : 0, ' ');
         const bool right = columns_[i].align == Align::kRight;
         absl::StrAppend(&line, right ? space : "", value, right ? "" : space);
@@ -119,13 +114,8 @@ std::string Percent(double part, double whole) {
 }
 
 std::string Shorten(absl::string_view text, size_t width) {
-  if (Width(text) <= width) return std::string(text);
-  size_t characters = 0, end = 0;
-  while (end < text.size()) {
-    if (StartsCharacter(text[end]) && ++characters == width) break;
-    ++end;
-  }
-  return absl::StrCat(text.substr(0, end), "…");
+  if (command_line::WidthOf(text) <= width) return std::string(text);
+  return absl::StrCat(text.substr(0, command_line::BytesOf(text, width - 1)), "…");
 }
 
 }  // namespace reprise::cli

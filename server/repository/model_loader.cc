@@ -22,6 +22,7 @@
 #include "server/hub/json_file.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
+#include "server/hub/two_sides.h"
 #include "server/pictures/picture_model.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/ranked_servables.h"
@@ -293,8 +294,15 @@ std::string PathOf(const ServableSource& source) {
       .string();
 }
 
-// The model itself, with the head that the texts of its folder need.
-absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Servable& servable) {
+// The part of a file that is loaded: all of it, or one of its two sides where it has them.
+struct Part {
+  InputRanks ranks;
+  Side side = Side::kTexts;
+};
+
+// Loads the model itself, with the head that the texts of its folder need. Returns whether its file
+// has two sides.
+absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, Servable& servable) {
   Engine& engine = source.engine;
   const std::string path = PathOf(source);
   TextSettings texts = TextSettingsOf(source.settings);
@@ -305,22 +313,28 @@ absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Se
                    PrecisionRulesOf(ModelFolderOf(source), path, source.settings));
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
-  options.ranks = ranks;
+  options.ranks = part.ranks;
   options.promote = source.settings.promote;
   options.promote_found = source.settings.promote_found;
   if (source.settings.promote_found) {
     options.other_versions = OtherVersions(source.folder, source.settings);
   }
-  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  bool has_two_sides = false;
+  options.extend = [&](ImportedModel& imported) -> absl::Status {
+    const bool may_part = !texts.off && !texts.keep_outputs && text.package().tokenizer.has_value();
+    has_two_sides = may_part && HasTwoSides(imported);
+    if (has_two_sides) KeepSide(part.side, imported);
+    return has_two_sides && part.side == Side::kPictures ? absl::OkStatus() : text.Extend(imported);
+  };
   ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
   std::shared_ptr<const TextModel> made = text.Finish(*servable.model);
-  if (source.texts != nullptr) {
+  if (source.texts != nullptr && part.side == Side::kTexts) {
     source.texts->Add(servable.model, std::move(made), text.refusal());
   }
   if (!text.note().empty()) {
     engine.options().log(absl::StrCat("model ", source.version.name, ": ", text.note()));
   }
-  return absl::OkStatus();
+  return has_two_sides;
 }
 
 // Takes the inputs and outputs of the model that is loaded.
@@ -339,8 +353,8 @@ absl::Status TakeSignature(const ServableSource& source, Servable& servable) {
 // a side.
 std::optional<ModelSettings> WithSidesOfPictures(const ModelSettings& settings,
                                                  const Servable& servable) {
-  if (servable.pictures == nullptr || !settings.buckets.empty() ||
-      !settings.learnt_buckets.empty()) {
+  if (servable.pictures == nullptr || servable.picture_side != nullptr ||
+      !settings.buckets.empty() || !settings.learnt_buckets.empty()) {
     return std::nullopt;
   }
   const auto& inputs = servable.signature.inputs;
@@ -365,17 +379,26 @@ std::optional<ModelSettings> WithSidesOfPictures(const ModelSettings& settings,
   return sized;
 }
 
-absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
-                                                 const InputRanks& ranks) {
+absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source, const Part& part) {
   const ModelSettings& settings = source.settings;
   auto servable = std::make_shared<Servable>();
-  RETURN_IF_ERROR(LoadModel(source, ranks, *servable));
+  ASSIGN_OR_RETURN(const bool has_two_sides, LoadModel(source, part, *servable));
   RETURN_IF_ERROR(TakeSignature(source, *servable));
-  ReadPictures(source, PathOf(source), *servable);
+  if (has_two_sides && part.side == Side::kTexts) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Servable> pictures,
+                     LoadAt(source, {.ranks = part.ranks, .side = Side::kPictures}));
+    source.open_queue(*pictures);
+    source.engine.ConfirmPadding(*pictures->model);
+    servable->pictures = pictures->pictures;
+    servable->pictures_refusal = pictures->pictures_refusal;
+    servable->picture_side = pictures;
+  } else {
+    ReadPictures(source, PathOf(source), *servable);
+  }
   if (auto sized = WithSidesOfPictures(settings, *servable); sized.has_value()) {
     ServableSource again = source;
     again.settings = *std::move(sized);
-    RETURN_IF_ERROR(LoadModel(again, ranks, *servable));
+    RETURN_IF_ERROR(LoadModel(again, part, *servable).status());
   }
   const Model& model = *servable->model;
   servable->settings = settings;
@@ -429,7 +452,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadRanked(const ServableSource& sourc
       [source, fixed](const InputRanks& asked) -> absl::StatusOr<std::shared_ptr<const Servable>> {
     InputRanks ranks = fixed;
     ranks.insert(asked.begin(), asked.end());
-    ASSIGN_OR_RETURN(const std::shared_ptr<Servable> loaded, LoadAt(source, ranks));
+    ASSIGN_OR_RETURN(const std::shared_ptr<Servable> loaded, LoadAt(source, {.ranks = ranks}));
     source.open_queue(*loaded);
     source.engine.ConfirmPadding(*loaded->model);
     return loaded;
@@ -492,7 +515,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
     }
   }
   if (!open.empty()) return LoadRanked(source, open, fixed);
-  ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
+  ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, {.ranks = fixed}));
   RETURN_IF_ERROR(StartGeneration(source.engine, source.version, PathOf(source), source.settings,
                                   source.gate, *servable));
   if (servable->generation != nullptr && source.texts != nullptr) {

@@ -44,6 +44,9 @@ struct Servable {
   std::shared_ptr<Warmup> warmup;
   std::shared_ptr<const PictureModel> pictures;  // null where the model takes no pictures
   std::string pictures_refusal;                  // why that is so
+  // Not null where the file has two sides (see server/hub/two_sides.h), of which this one takes the
+  // texts: `pictures` is read for it, and requests with its inputs are its own.
+  std::shared_ptr<const Servable> picture_side;
   // Lines of `label_filename` of an output, by its position; not there: it names none.
   std::map<int, std::vector<std::string>> output_labels;
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens

@@ -105,6 +105,18 @@ absl::Status ChooseRanks(const InferRequest& asked, RequestState& state) {
   return absl::OkStatus();
 }
 
+// Takes the side of pictures for a request with an input of it, where the model's file has two
+// sides.
+void ChooseSide(const InferRequest& asked, RequestState& state) {
+  const std::shared_ptr<const Servable>& side = state.model.servable->picture_side;
+  if (side == nullptr) return;
+  const std::vector<ModelIo>& inputs = side->signature.inputs;
+  const bool is_asked = absl::c_any_of(asked.inputs, [&](const InputView& view) {
+    return absl::c_any_of(inputs, [&](const ModelIo& io) { return io.name == view.name; });
+  });
+  if (is_asked) state.model.servable = side;
+}
+
 // A timeout of 0 asks for none of its own.
 bool HasOwnTimeout(const ModelSettings& settings, const InferRequest& request) {
   return request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override;
@@ -134,6 +146,7 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
   RETURN_IF_ERROR(CheckId(asked.id));
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
   if (state.model.servable->ranked != nullptr) RETURN_IF_ERROR(ChooseRanks(asked, state));
+  ChooseSide(asked, state);
   const Servable& servable = *state.model.servable;
   ASSIGN_OR_RETURN(Admitted admitted,
                    FitSignature(servable.signature.inputs, servable.signature.outputs, asked,

@@ -261,9 +261,16 @@ std::string BilledUnits(const VisionResult& result) {
   return absl::StrCat("\"images\":", result.answers.size());
 }
 
+// How a client of Cohere wants the answer, by the version of its protocol.
+struct CohereForm {
+  int version = 2;
+  EmbeddingTypes types;
+  bool is_list = false;  // the vectors are a list, without the names of types
+};
+
 template <typename Result>
 absl::StatusOr<std::string> WriteCohereVectors(const Result& result, const VectorOptions& options,
-                                               const EmbeddingTypes& types,
+                                               const CohereForm& form,
                                                absl::Span<const SharedText> texts) {
   std::vector<std::vector<float>> vectors;
   vectors.reserve(result.answers.size());
@@ -271,38 +278,44 @@ absl::StatusOr<std::string> WriteCohereVectors(const Result& result, const Vecto
     ASSIGN_OR_RETURN(std::vector<float> vector, VectorOf(result, i, options));
     vectors.push_back(std::move(vector));
   }
-  std::string json = absl::StrCat("{\"id\":\"embed-", std::time(nullptr),
-                                  "\",\"response_type\":\"embeddings_by_type\",\"embeddings\":{");
-  for (size_t t = 0; t < types.size(); ++t) {
-    absl::StrAppend(&json, t > 0 ? "," : "", "\"", types[t].first, "\":[");
+  std::string json = absl::StrCat("{\"id\":\"embed-", std::time(nullptr), "\",\"response_type\":\"",
+                                  form.is_list ? "embeddings_floats\",\"embeddings\":"
+                                               : "embeddings_by_type\",\"embeddings\":{");
+  for (size_t t = 0; t < form.types.size(); ++t) {
+    const auto& [name, type] = form.types[t];
+    if (!form.is_list) absl::StrAppend(&json, t > 0 ? "," : "", "\"", name, "\":");
+    json += '[';
     for (size_t i = 0; i < vectors.size(); ++i) {
       if (i > 0) json += ',';
-      AppendEmbedding(vectors[i], types[t].second, json);
+      AppendEmbedding(vectors[i], type, json);
     }
     json += ']';
   }
-  json += "},\"texts\":[";
+  absl::StrAppend(&json, form.is_list ? "" : "}", ",\"texts\":[");
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i > 0) json += ',';
     AppendQuoted(*texts[i], json);
   }
-  absl::StrAppend(&json, "],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{",
-                  BilledUnits(result), "}}}");
+  absl::StrAppend(&json, "],\"meta\":{\"api_version\":{\"version\":\"", form.version,
+                  "\"},\"billed_units\":{", BilledUnits(result), "}}}");
   return json;
 }
 
+template <int kVersion>
 absl::StatusOr<AskedTexts> ReadCohereEmbed(const Fields& fields, const TextApiContext& context,
                                            const std::string& model) {
   ASSIGN_OR_RETURN(std::optional<PictureInputs> pictures,
                    ReadPictures(fields, context, model, {"images", "inputs"}));
   VectorOptions options;
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields, "output_dimension"));
-  ASSIGN_OR_RETURN(const EmbeddingTypes types, EmbeddingTypesOf(fields));
+  CohereForm form = {.version = kVersion,
+                     .is_list = kVersion == 1 && !fields.Has("embedding_types")};
+  ASSIGN_OR_RETURN(form.types, EmbeddingTypesOf(fields));
   AskedTexts asked{.request = {.task = TextTask::kEmbed}};
   asked.is_dense = true;
   if (pictures) {
-    asked.pictures = AskedOf(*std::move(pictures), [options, types](const VisionResult& result) {
-      return WriteCohereVectors(result, options, types, {});
+    asked.pictures = AskedOf(*std::move(pictures), [options, form](const VisionResult& result) {
+      return WriteCohereVectors(result, options, form, {});
     });
     return asked;
   }
@@ -326,8 +339,8 @@ absl::StatusOr<AskedTexts> ReadCohereEmbed(const Fields& fields, const TextApiCo
   ASSIGN_OR_RETURN(const std::string input_type, fields.Text("input_type", ""));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
   request.prompt_name = PromptOfInputType(text->package(), input_type);
-  asked.write = [options, types, shared = std::move(shared)](const TextResult& result) {
-    return WriteCohereVectors(result, options, types, shared);
+  asked.write = [options, form, shared = std::move(shared)](const TextResult& result) {
+    return WriteCohereVectors(result, options, form, shared);
   };
   return asked;
 }
@@ -338,7 +351,10 @@ TextFace OpenAiEmbeddings() { return {.errors = ErrorForm::kOpenAi, .read = Read
 TextFace PlainEmbeddings() { return {.errors = ErrorForm::kInference, .read = ReadPlain}; }
 TextFace Similarities() { return {.errors = ErrorForm::kInference, .read = ReadSimilarity}; }
 TextFace CohereEmbeddings() {
-  return {.errors = ErrorForm::kInferenceAndMessage, .read = ReadCohereEmbed};
+  return {.errors = ErrorForm::kInferenceAndMessage, .read = ReadCohereEmbed<2>};
+}
+TextFace FirstCohereEmbeddings() {
+  return {.errors = ErrorForm::kInferenceAndMessage, .read = ReadCohereEmbed<1>};
 }
 
 }  // namespace reprise

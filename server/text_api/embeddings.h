@@ -1,5 +1,5 @@
 // Vectors of texts: /v1/embeddings as OpenAI has it, /embed and /similarity as
-// text-embeddings-inference, /v2/embed as Cohere.
+// text-embeddings-inference, /v1/embed and /v2/embed as Cohere.
 #pragma once
 
 #include "server/text_api/text_face.h"
@@ -10,5 +10,7 @@ TextFace OpenAiEmbeddings();
 TextFace PlainEmbeddings();
 TextFace Similarities();
 TextFace CohereEmbeddings();
+// The same as its first clients have it: a list of vectors, unless types are named.
+TextFace FirstCohereEmbeddings();
 
 }  // namespace reprise

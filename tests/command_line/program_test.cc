@@ -90,6 +90,9 @@ TEST(WrapTest, LinesBreakAtBlanksAndLongWordsStayWhole) {
   EXPECT_EQ(Wrap("abcdefgh ij", 4, 0, 0), "abcdefgh\nij");
   EXPECT_EQ(Wrap("\u00e9\u00e9 \u00e9\u00e9", 5, 0, 0), "\u00e9\u00e9 \u00e9\u00e9");
   EXPECT_EQ(Wrap("a\nb", 10, 2, 0), "a\n  b");
+  EXPECT_EQ(BreakWords("a bc", 2), "a bc");
+  EXPECT_EQ(BreakWords("rows=1,size=16 x", 8), "rows=1,\nsize=16 x");
+  EXPECT_EQ(BreakWords("\u00e9\u00e9\u00e9", 2), "\u00e9\u00e9\n\u00e9");
 }
 
 TEST(ManualTest, FlagsCannotBeReadAsHyphenations) {

@@ -1,11 +1,18 @@
 """`reprise check` needs no server, and says what a server would say."""
 
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from testing import models
-from testing.daemon import Daemon, reprise
+from testing import decoders, models
+from testing.daemon import BUILD, Daemon, reprise
 from testing.repository import MINILM
 
 
@@ -114,3 +121,43 @@ def test_an_older_opset_without_axes_is_checked(tmp_path):
     onnx.save(models.no_batch_axis(), path)
     done = check(path)
     assert done.returncode == 0 and "no axis" in done.stdout
+
+
+def on_a_terminal(columns, *arguments):
+    """The lines that the program shows there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    with subprocess.Popen([BUILD / "reprise", *arguments], stdin=subprocess.DEVNULL, stdout=theirs,
+                          stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while some := os.read(ours, 1 << 16):
+                shown += some
+        except OSError:
+            pass  # the other end is closed
+        os.close(ours)
+        assert process.wait(120) == 0, process.stderr.read()
+    return shown.decode().replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_lines_are_within_the_terminal(columns, tmp_path):
+    decoder, refused = tmp_path / "decoder.onnx", tmp_path / "padding.onnx"
+    decoder.write_bytes(decoders.make("gqa").SerializeToString())
+    refused.write_bytes(models.elementwise_of_three_axes().SerializeToString())
+    for model in (MINILM, decoder, refused):
+        lines = on_a_terminal(columns, "check", model)
+        # Paths are left whole, to be copied.
+        assert [line for line in lines if len(line) > columns and str(model) not in line] == []
+        assert len(lines) > 10
+
+
+def test_tensors_of_all_layers_share_a_row(tmp_path):
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(decoders.make("gqa").SerializeToString())
+    caches = [line for line in check(path).stdout.splitlines() if line.startswith("input past_key_values")]
+    inputs = [one.name for one in onnx.load(path).graph.input if "past_key_values" in one.name]
+    assert len(inputs) > len(caches) >= 1, caches
+    more = sum(int(line.split("and ")[1].split(" ")[0]) for line in caches if "more of this kind" in line)
+    assert len(caches) + more == len(inputs)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import yaml
+from PIL import Image
 
 from testing import decoders, hub, stateful
 from testing.daemon import SOURCE, Daemon
 from testing.inference import infer, text_inputs
 from testing.prometheus import RULES, Prometheus
+from testing.web import dashboard
 
 DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
 # What Grafana puts in for its variables; scrapes are 200 ms apart here.
@@ -122,6 +124,14 @@ def test_expression_is_evaluated_over_metrics_that_exist(prometheus, panel, expr
     known = set(prometheus.get("/api/v1/label/__name__/values")["data"])
     named = set(re.findall(r"\b(?:reprise|nv|process)_\w+", expression))
     assert named and named <= known, named - known
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_every_panel_can_be_drawn(prometheus, path, tmp_path):
+    picture = tmp_path / "dashboard.png"
+    assert dashboard.draw(json.loads(path.read_text()), dashboard.ranges(prometheus.url, 10, VARIABLES), picture) == []
+    width, height = Image.open(picture).size
+    assert width >= 1440 and height > 1000
 
 
 @pytest.mark.parametrize("name,rule", [(r.get("record") or r["alert"], r) for r in rules()])

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import shutil
 import string
 
 import numpy as np
@@ -9,10 +10,12 @@ import onnxruntime
 import pytest
 import requests
 from PIL import Image
+from tritonclient.utils import InferenceServerException
 
 from testing.daemon import Daemon, reprise
-from testing.exported.embedders import clip, decoder, late, masked_model, splade_modules
-from testing.hub import Folder
+from testing.exported.embedders import clip, clip_in_one_file, decoder, late, masked_model, splade_modules
+from testing.hub import HIDDEN, Folder
+from testing.inference import tensors
 
 TEXTS = ["a", "The quick brown fox jumps over the lazy dog.", "Prices: 99% off; call, mail!"]
 CLOSE = dict(rtol=1e-5, atol=1e-5)
@@ -256,6 +259,41 @@ def test_the_two_sides_of_clip(sides):
     # Where one model alone makes vectors of pictures, it needs no name.
     one = answered(sides, "/v1/embeddings", input=[{"image": urls[0]}], encoding_format="base64")["data"][0]
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(one["embedding"]), np.float32), WANTED[0], **CLOSE)
+
+
+def test_clip_in_one_file_takes_texts_and_pictures(tmp_path):
+    folder = clip_in_one_file(tmp_path / "clip")
+    (tmp_path / "none").mkdir()
+    urls = [f"data:image/png;base64,{picture(colour)}" for colour in COLOURS]
+    with Daemon(tmp_path / "none", "--model", f"clip={folder.path}", "--recipe-cache", tmp_path / "store") as daemon:
+        for _ in range(2):
+            texts = answered(daemon, "/v1/embeddings", model="clip", input=TEXTS)["data"]
+            np.testing.assert_allclose([each["embedding"] for each in texts],
+                                       [folder.run(text)[0][0] for text in TEXTS], **CLOSE)
+            found = answered(daemon, "/v1/embeddings", model="clip", input=[{"image": url} for url in urls])["data"]
+            np.testing.assert_allclose([each["embedding"] for each in found], WANTED, **CLOSE)
+        found = answered(daemon, "/v2/embed", model="clip", images=urls, input_type="image")
+        np.testing.assert_allclose(found["embeddings"]["float"], WANTED, **CLOSE)
+        # Each side answers tensors as well, by its own inputs.
+        client = daemon.client()
+        answer = client.infer("clip", tensors({"pixel_values": np.ones((2, 3, 8, 8), np.float32)}))
+        np.testing.assert_allclose(answer.as_numpy("image_embeds"), np.full((2, 3), 10), **CLOSE)
+        for name in ("text_embeds", "logits_per_image"):
+            assert answer.as_numpy(name) is None
+        pixels, ids = np.zeros((2, 3, 8, 8), np.float32), np.array([[2, 5, 7, 3]], np.int64)
+        texts = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        assert client.infer("clip", tensors(texts)).as_numpy("text_embeds").shape == (1, HIDDEN)
+        with pytest.raises(InferenceServerException, match="input_ids"):
+            client.infer("clip", tensors({**texts, "pixel_values": pixels}))
+    # Without its texts the file stays whole.
+    whole = tmp_path / "models/whole"
+    shutil.copytree(folder.path, whole / "1")
+    (whole / "config.pbtxt").write_text('parameters { key: "reprise.pooling" value { string_value: "none" } }')
+    with Daemon(tmp_path / "models") as daemon:
+        answer = daemon.client().infer("whole", tensors({**texts, "pixel_values": pixels}))
+    session = onnxruntime.InferenceSession(folder.file)
+    np.testing.assert_allclose(answer.as_numpy("logits_per_text"),
+                               session.run(["logits_per_text"], {**texts, "pixel_values": pixels})[0], **CLOSE)
 
 
 def test_what_is_no_picture_is_named(sides):

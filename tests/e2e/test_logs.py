@@ -123,6 +123,7 @@ def test_captures_and_loads_have_fields_in_json(served):
         records = [json.loads(line) for line in lines(daemon)]
     ready = [r for r in records if r["message"] == "model ready"]
     assert [(r["model"], r["version"]) for r in ready] == [("bert", "1")]
+    assert 0 < ready[0]["load_us"] < 60e6
     (failed,) = [r for r in records if r["message"] == "model not loaded"]
     assert failed["model"] == "evil\\nmodel" and failed["code"] and failed["error"]
     captured = [r for r in records if r["message"] == "captured"]

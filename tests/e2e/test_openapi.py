@@ -151,7 +151,7 @@ def test_people_read_it_without_another_server(served):
     with Browser() as browser:
         page = browser.open(served.http_url + "/docs")
         page.wait("document.querySelectorAll('.operation').length > 50")
-        page.fill("#find", "cohere")
+        page.fill("#find", "/v2/embed")
         page.wait("document.querySelectorAll('.operation:not([hidden])').length === 1")
         page.click(".operation:not([hidden]) summary")
         shown = page.text(".operation:not([hidden])")

@@ -242,6 +242,16 @@ def test_embeddings_in_the_shape_of_cohere(served):
     np.testing.assert_allclose(long.embeddings.float_[0], served.sentences.embed("dog " * 200, most=64), **CLOSE)
     with pytest.raises(UnprocessableEntityError, match="the model takes 64"):
         client.embed(model="sentences", texts=["dog " * 200], input_type="clustering", truncate="NONE")
+    # Its first client, which LangChain's embeddings use, reads a list where no types are named.
+    first = cohere.Client(api_key="none", base_url=served.url())
+    found = first.embed(model="sentences", texts=texts, input_type="search_document")
+    assert found.response_type == "embeddings_floats"
+    np.testing.assert_allclose(found.embeddings, wanted, **CLOSE)
+    found = first.embed(model="sentences", texts=texts, input_type="search_document", embedding_types=["ubinary"])
+    assert found.response_type == "embeddings_by_type" and found.embeddings.ubinary == signs.tolist()
+    refused = served.post("/v1/embed", {"model": "sentences", "texts": []})
+    assert refused.status_code == 400 and refused.json()["error"]["type"] == "invalid_request_error"
+    assert "empty list" in refused.json()["message"]
     for body, status, words in (({"texts": []}, 422, "empty list"), ({"texts": ["a"], "embedding_types": ["int8"]}, 501, "int8"),
                                 ({"texts": ["a"], "embedding_types": ["x"]}, 400, "float, base64, binary or ubinary"),
                                 ({"inputs": [{"content": "x"}]}, 501, "inputs"),
@@ -404,6 +414,8 @@ REQUESTS = {
     "/score": [("ranker", {"text_1": "a", "text_2": DOCUMENTS})],
     "/predict": [("moods", {"inputs": "a"}), ("moods", {"inputs": [["a"], ["b", "c"]]}),
                  ("tagger", {"inputs": TEXTS[0], "aggregation_strategy": "simple"})],
+    "/v1/embed": [("sentences", {"texts": TEXTS[:2], "input_type": "search_query"}),
+                  ("sentences", {"texts": TEXTS[:2], "embedding_types": ["float", "binary"]})],
     "/v2/embed": [("sentences", {"texts": TEXTS[:2], "input_type": "search_query", "embedding_types": ["float", "ubinary"]})],
     "/classify": [("moods", {"input": TEXTS[:2]}), ("moods", {"input": "a", "truncate": True})],
     "/pooling": [("sentences", {"input": TEXTS[:2]}), ("tagger", {"input": "a"}),

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
-#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/generate/carried_steps.h"
@@ -23,8 +23,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr size_t kUnlimited = size_t{1} << 20;
-
 std::string DimsText(const std::vector<Dim>& dims) {
   return absl::StrCat(
       "[",
@@ -35,21 +33,48 @@ std::string DimsText(const std::vector<Dim>& dims) {
       "]");
 }
 
-// Sentences within the terminal; a table, whose lines are within it, keeps its own.
-std::string Prose(const std::string& text) {
-  return command_line::Wrap(text, command_line::TerminalWidth(kUnlimited), 2, 0);
+// A name with '#' in place of each number.
+std::string PatternOf(absl::string_view name) {
+  std::string pattern;
+  for (const char c : name) {
+    if (!absl::ascii_isdigit(c)) {
+      pattern += c;
+    } else if (pattern.empty() || pattern.back() != '#') {
+      pattern += '#';
+    }
+  }
+  return pattern;
+}
+
+// Adds a row for each tensor; those that differ in the numbers of their names alone, as the caches
+// of a decoder's layers do, share one.
+void AddTensors(const char* kind, const std::vector<ModelIo>& tensors, Table& table) {
+  struct Row {
+    const ModelIo* first = nullptr;
+    size_t count = 0;
+  };
+  std::vector<Row> rows;
+  std::map<std::string, size_t> row_of;
+  for (const ModelIo& tensor : tensors) {
+    const std::string key = absl::StrCat(PatternOf(tensor.name), " ", TypeText(tensor), " ",
+                                         DimsText(tensor.dims), " ", tensor.optional);
+    const auto [at, added] = row_of.try_emplace(key, rows.size());
+    if (added) rows.push_back({.first = &tensor});
+    ++rows[at->second].count;
+  }
+  for (const Row& row : rows) {
+    std::vector<std::string> notes;
+    if (row.first->optional) notes.push_back("may be left out");
+    if (row.count > 1) notes.push_back(absl::StrCat("and ", row.count - 1, " more of this kind"));
+    table.AddRow({absl::StrCat(kind, " ", row.first->name), std::string(TypeText(*row.first)),
+                  DimsText(row.first->dims), absl::StrJoin(notes, "; ")});
+  }
 }
 
 std::string SignatureText(const Model& model) {
   Table table({{"tensor"}, {"dtype"}, {"shape"}, {""}});
-  for (const ModelIo& input : model.inputs()) {
-    table.AddRow({absl::StrCat("input ", input.name), std::string(TypeText(input)),
-                  DimsText(input.dims), input.optional ? "may be left out" : ""});
-  }
-  for (const ModelIo& output : model.outputs()) {
-    table.AddRow({absl::StrCat("output ", output.name), std::string(TypeText(output)),
-                  DimsText(output.dims), ""});
-  }
+  AddTensors("input", model.inputs(), table);
+  AddTensors("output", model.outputs(), table);
   return table.Text();
 }
 
@@ -168,9 +193,15 @@ std::string MemoryText(const Model& model, const std::vector<CheckedRecipe>& all
                {"recipe", kRight},
                {""}});
   std::set<std::string> seen;
+  size_t apart = 0;
   uint64_t prepared = 0, largest = 0, recipes = 0;
   for (const CheckedRecipe& compiled : all) {
     const std::string binding = compiled.BindingText(model);
+    // Sizes that go together are not always those that are tried.
+    if (absl::IsInvalidArgument(compiled.refused)) {
+      ++apart;
+      continue;
+    }
     if (compiled.recipe == nullptr) {
       table.AddRow({compiled.bucket, binding, "-", "-", "-",
                     absl::StrCat("refused: ", std::string(compiled.refused.message()))});
@@ -187,11 +218,15 @@ std::string MemoryText(const Model& model, const std::vector<CheckedRecipe>& all
                   Bytes(recipe.frame_bytes()), Bytes(recipe.memory_bytes()), ""});
   }
   const uint64_t weights = model.parameter_bytes();
-  return absl::StrCat("memory: a replay's inputs, outputs and arena; a recipe's own\n",
-                      table.Text(), "\nweights ", Bytes(weights), " as stored, ", Bytes(prepared),
-                      " prepared for kernels, once a version\n", "at most ",
-                      Bytes(weights + prepared + recipes + streams * largest), " with ", streams,
-                      streams == 1 ? " stream" : " streams", " and every recipe above in memory\n");
+  return absl::StrCat(
+      "memory: a replay's inputs, outputs and arena; a recipe's own\n", table.Text(),
+      apart == 0
+          ? ""
+          : absl::StrCat("left out: ", apart, " combinations of sizes that the model refuses\n"),
+      "\nweights ", Bytes(weights), " as stored, ", Bytes(prepared),
+      " prepared for kernels, once a version\n", "at most ",
+      Bytes(weights + prepared + recipes + streams * largest), " with ", streams,
+      streams == 1 ? " stream" : " streams", " and every recipe above in memory\n");
 }
 
 std::string CutsText(const Model& model) {
@@ -209,8 +244,8 @@ std::string CutsText(const Model& model) {
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
   std::string text =
-      absl::StrCat(Prose(absl::StrCat(PagingText(model), PackingText(model), CutsText(model))),
-                   SignatureText(model), "\n", AxesText(model), "\n", Prose(KeyText(model)));
+      absl::StrCat(PagingText(model), PackingText(model), CutsText(model), SignatureText(model),
+                   "\n", AxesText(model), "\n", KeyText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

@@ -91,3 +91,40 @@ def clip(path):
     (folder.path / "onnx/vision_model.onnx").write_bytes(vision.SerializeToString())
     folder.write("preprocessor_config.json", PREPROCESSOR)
     return folder
+
+
+def clip_in_one_file(path):
+    """The same as one file, as optimum exports CLIP: both vectors, and how alike each text and each picture are."""
+    folder = clip(path)
+    texts, pictures = (folder.path / f"onnx/{name}_model.onnx" for name in ("text", "vision"))
+    model, vision = onnx.load(texts), onnx.compose.add_prefix(onnx.load(pictures), "vision/")
+    for node in vision.graph.node:
+        node.input[:] = [name.replace("vision/pixel_values", "pixel_values") for name in node.input]
+        node.output[:] = [name.replace("vision/image_embeds", "image_embeds") for name in node.output]
+    graph = model.graph
+    graph.node.extend(vision.graph.node)
+    graph.initializer.extend(vision.graph.initializer)
+    rng = np.random.default_rng(2)
+    graph.initializer.append(numpy_helper.from_array(rng.normal(size=(HIDDEN, 3)).astype(np.float32), "between"))
+    graph.node.extend([helper.make_node("Transpose", ["image_embeds"], ["turned"], perm=[1, 0]),
+                       helper.make_node("MatMul", ["text_embeds", "between"], ["narrow"]),
+                       helper.make_node("MatMul", ["narrow", "turned"], ["logits_per_text"]),
+                       helper.make_node("Transpose", ["logits_per_text"], ["logits_per_image"], perm=[1, 0])])
+    sides = ["image_batch", "batch"]
+    pixels, embeds = vision.graph.input[0], vision.graph.output[0]
+    pixels.name, embeds.name = "pixel_values", "image_embeds"
+    for value in (pixels, embeds):
+        value.type.tensor_type.shape.dim[0].dim_param = sides[0]
+    vectors = [one for one in graph.output if one.name == "text_embeds"]
+    del graph.output[:]
+    graph.input.insert(1, pixels)
+    graph.output.extend([helper.make_tensor_value_info("logits_per_image", TensorProto.FLOAT, sides),
+                         helper.make_tensor_value_info("logits_per_text", TensorProto.FLOAT, sides[::-1]),
+                         *vectors, embeds])
+    onnx.checker.check_model(model)
+    for file in (texts, pictures):
+        file.unlink()
+    folder.file = folder.path / "model.onnx"
+    folder.file.write_bytes(model.SerializeToString())
+    folder.write("config.json", {"architectures": ["CLIPModel"], "model_type": "clip", "max_position_embeddings": 128})
+    return folder
