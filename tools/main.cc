@@ -76,6 +76,7 @@ std::vector<CommandGroup> CommandGroups() {
         {AddExplain,
          "reprise explain minilm\n"
          "reprise explain --follow"},
+        {AddReport, "reprise report minilm --out report.html"},
         {AddRecipes, "reprise recipes minilm"},
         {AddDump, "reprise dump --recipe 0123456789abcdef --graph"},
         {AddWarmup,

@@ -39,6 +39,7 @@ void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);
 void AddStats(CLI::App& app, Action& action);
 void AddExplain(CLI::App& app, Action& action);
+void AddReport(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddModels(CLI::App& app, Action& action);

@@ -139,7 +139,8 @@ MAY_INCLUDE = {
     "server": ["server/rpc", "server/page", "server/openapi", "server/vision", "runtime/device/cpu", "runtime/device/reference"],
     "client/images": ["runtime/base/cpu"],
     "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
-    "client/cli": ["client", "command_line"],
+    "client/files": ["runtime/base"],
+    "client/cli": ["client", "client/files", "command_line"],
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
     "tools/reports": ["tools/files", "client/cli", "runtime/generate", "runtime/device/cpu"],
