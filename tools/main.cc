@@ -92,6 +92,9 @@ std::vector<CommandGroup> CommandGroups() {
         {AddRecompiles,
          "reprise recompiles minilm\n"
          "reprise recompiles detector.onnx --sizes 20,20,30,30"},
+        {AddCompile,
+         "reprise compile models/minilm --buckets all --out recipes\n"
+         "reprise compile model.onnx --out recipes --isa avx2"},
         {AddMerge, "reprise merge encoder.onnx head.onnx --map features:x --out both.onnx"},
         {AddRewrite, "reprise rewrite detector.onnx static.onnx --static"},
         {AddDiff,
