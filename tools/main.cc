@@ -79,8 +79,10 @@ std::vector<CommandGroup> CommandGroups() {
         {AddReport, "reprise report minilm --out report.html"},
         {AddRecipes, "reprise recipes minilm"},
         {AddDump, "reprise dump --recipe 0123456789abcdef --graph"},
+        {AddRecord, "reprise record minilm --seconds 60 --sample 0.1 --out requests.jsonl"},
         {AddWarmup,
          "reprise warmup minilm --all\n"
+         "reprise warmup minilm --requests requests.jsonl\n"
          "reprise warmup detector --sizes batch=1,height=300,width=300"}}},
       {"Shapes and buckets",
        {{AddPlan,

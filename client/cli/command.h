@@ -41,6 +41,7 @@ void AddStats(CLI::App& app, Action& action);
 void AddExplain(CLI::App& app, Action& action);
 void AddReport(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
+void AddRecord(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddModels(CLI::App& app, Action& action);
 void AddLoad(CLI::App& app, Action& action);
