@@ -76,10 +76,13 @@ std::vector<CommandGroup> CommandGroups() {
         {AddExplain,
          "reprise explain minilm\n"
          "reprise explain --follow"},
+        {AddReport, "reprise report minilm --out report.html"},
         {AddRecipes, "reprise recipes minilm"},
         {AddDump, "reprise dump --recipe 0123456789abcdef --graph"},
+        {AddRecord, "reprise record minilm --seconds 60 --sample 0.1 --out requests.jsonl"},
         {AddWarmup,
          "reprise warmup minilm --all\n"
+         "reprise warmup minilm --requests requests.jsonl\n"
          "reprise warmup detector --sizes batch=1,height=300,width=300"}}},
       {"Shapes and buckets",
        {{AddPlan,
@@ -91,6 +94,9 @@ std::vector<CommandGroup> CommandGroups() {
         {AddRecompiles,
          "reprise recompiles minilm\n"
          "reprise recompiles detector.onnx --sizes 20,20,30,30"},
+        {AddCompile,
+         "reprise compile models/minilm --buckets all --out recipes\n"
+         "reprise compile model.onnx --out recipes --isa avx2"},
         {AddMerge, "reprise merge encoder.onnx head.onnx --map features:x --out both.onnx"},
         {AddRewrite, "reprise rewrite detector.onnx static.onnx --static"},
         {AddDiff,

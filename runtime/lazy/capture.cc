@@ -146,7 +146,7 @@ absl::Status Capture::End() {
       return absl::FailedPreconditionError(
           "the capture has no output: keep a tensor that it makes, or name one with Output");
     }
-    TracedGraph traced = GraphOf(wanted, /*names=*/true);
+    TracedGraph traced = GraphOf(wanted, {.names = true});
     traced.output_names = NamesOf(wanted, given);
     state->inputs = traced.inputs;
     ASSIGN_OR_RETURN(state->session,

@@ -11,6 +11,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"
@@ -21,14 +22,17 @@ namespace reprise::lazy {
 
 struct OpStreamOptions;
 struct TracedGraph;
+struct TracedValue;
 
 class Programs {
  public:
   // `options` outlives the programs.
   Programs(Engine& engine, const OpStreamOptions& options) : engine_(engine), options_(options) {}
 
-  // Returns the session of a graph equal to `traced`, which is bound now where there is none.
-  absl::StatusOr<Session*> Find(TracedGraph& traced);
+  // Returns the session of the graph that computes `wanted`, bound now where there is none, and the
+  // values that it reads, in the order of its inputs.
+  absl::StatusOr<Session*> Find(const std::vector<std::shared_ptr<TracedValue>>& wanted,
+                                std::vector<std::shared_ptr<TracedValue>>& inputs);
   // Returns a session of its own.
   absl::StatusOr<std::unique_ptr<Session>> Bind(TracedGraph& traced, SessionOptions options);
 
@@ -38,7 +42,8 @@ class Programs {
 
  private:
   struct Entry {
-    std::string key;
+    std::string graph;  // the graph's, all numbers as inputs
+    std::string key;    // the graph's, and the values of numbers that it holds
     std::unique_ptr<Session> session;
   };
   using Lru = std::list<Entry>;  // most recently used first
@@ -47,6 +52,8 @@ class Programs {
   const OpStreamOptions& options_;
   Lru entries_;
   HashMap<std::string, Lru::iterator> by_key_;
+  // Numbers that are constants, by graph; left out for graphs where none is.
+  HashMap<std::string, std::vector<bool>> held_;
   int64_t captures_ = 0;
   int64_t evictions_ = 0;
 };

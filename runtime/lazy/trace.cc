@@ -11,6 +11,7 @@
 #include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/parameter_expr.h"
+#include "runtime/lazy/numbers.h"
 #include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op.h"
 
@@ -35,41 +36,6 @@ absl::Status NotDuringCapture(absl::string_view what, const SourceLocation& at,
 reprise::Tensor TensorOf(const TracedValue& value) {
   if (value.parameter.has_value()) return *value.parameter;
   return reprise::Tensor(value.dtype, value.shape, value.bytes);
-}
-
-// Returns the number as one element of `dtype`.
-reprise::Tensor ScalarOf(double number, DType dtype) {
-  return reprise::Tensor::Make(dtype, {}, [&](void* to) {
-    const auto set = [&]<typename T>(T value) { std::memcpy(to, &value, sizeof(value)); };
-    switch (dtype) {
-      case DType::kFloat64:
-        return set(number);
-      case DType::kFloat16:
-        return set(FloatToHalf(static_cast<float>(number)));
-      case DType::kBFloat16:
-        return set(FloatToBFloat16(static_cast<float>(number)));
-      case DType::kInt64:
-        return set(static_cast<int64_t>(number));
-      case DType::kUInt64:
-        return set(static_cast<uint64_t>(number));
-      case DType::kInt32:
-        return set(static_cast<int32_t>(number));
-      case DType::kUInt32:
-        return set(static_cast<uint32_t>(number));
-      case DType::kInt16:
-        return set(static_cast<int16_t>(number));
-      case DType::kUInt16:
-        return set(static_cast<uint16_t>(number));
-      case DType::kInt8:
-        return set(static_cast<int8_t>(number));
-      case DType::kUInt8:
-        return set(static_cast<uint8_t>(number));
-      case DType::kBool:
-        return set(static_cast<uint8_t>(number != 0));
-      default:
-        return set(static_cast<float>(number));
-    }
-  });
 }
 
 reprise::Tensor Copied(const reprise::Tensor& tensor) {
@@ -139,7 +105,7 @@ const TracedValuePtr& TensorHandle::Of(const Tensor& tensor) {
   return tensor.handle_ == nullptr ? kNone : tensor.handle_->value;
 }
 
-TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names) {
+TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, const GraphOptions& options) {
   std::map<int64_t, const TracedOp*> ops;  // keyed by number: operands come first
   std::vector<const TracedOp*> stack;
   const auto visit = [&](const TracedValuePtr& value) {
@@ -159,12 +125,22 @@ TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names) {
   std::set<std::string> taken;
   const auto name_for = [&](const TracedValue& value, absl::string_view kind, size_t position) {
     const std::string counted = absl::StrCat(kind, "_", position);
-    if (!names || value.name.empty() || !taken.insert(value.name).second) return counted;
+    if (!options.names || value.name.empty() || !taken.insert(value.name).second) return counted;
     return value.name;
   };
   const auto id_of = [&](const TracedValuePtr& value, bool as_constant) {
     if (value == nullptr) return kNone;
     Graph& graph = traced.graph;
+    if (value->is_number && !as_constant && options.held != nullptr) {
+      const size_t position = traced.numbers.size();
+      traced.numbers.push_back(value);
+      const bool held = position < options.held->size() && (*options.held)[position];
+      if (!held) {
+        const size_t input = traced.inputs.size();
+        traced.inputs.push_back(value);
+        return graph.AddInput(absl::StrCat("input_", input), value->dtype, {});
+      }
+    }
     if (value->is_constant) return graph.AddConstant("", TensorOf(*value));
     // The present elements: the program may write others later.
     if (as_constant && value->has_bytes()) return graph.AddConstant("", Copied(TensorOf(*value)));
@@ -315,6 +291,7 @@ absl::StatusOr<TracedValuePtr> StreamState::OperandOf(const Arg& arg, DType numb
   value->bytes = NewBytes(value->size());
   if (value->size() > 0) std::memcpy(value->bytes.get(), constant.data(), value->size());
   value->is_constant = true;
+  value->is_number = arg.kind() == Arg::Kind::kNumber;
   return value;
 }
 
@@ -445,9 +422,8 @@ absl::Status StreamState::Compute() {
 }
 
 absl::Status StreamState::Run(const std::vector<TracedValuePtr>& wanted) {
-  TracedGraph traced = GraphOf(wanted, /*names=*/false);
-  const std::vector<TracedValuePtr> inputs = traced.inputs;
-  ASSIGN_OR_RETURN(Session* const session, programs_.Find(traced));
+  std::vector<TracedValuePtr> inputs;
+  ASSIGN_OR_RETURN(Session* const session, programs_.Find(wanted, inputs));
   for (size_t i = 0; i < inputs.size(); ++i) {
     RETURN_IF_ERROR(
         session->PlaceInput(session->inputs()[i].name, inputs[i]->bytes.get(), inputs[i]->size()));

@@ -37,7 +37,8 @@ struct TracedValue {
   std::shared_ptr<TracedOp> made_by;  // null: it has bytes, or a status
   size_t result = 0;
   std::shared_ptr<std::byte> bytes;  // null: not computed
-  bool is_constant = false;          // a number in the source: part of the graph
+  bool is_constant = false;          // numbers in the source: part of the graph
+  bool is_number = false;            // one of them, which may be an input instead: see numbers.h
   bool is_result = false;            // an op made it
   // A parameter: unchangeable, known to programs by its number.
   std::optional<reprise::Tensor> parameter;
@@ -74,11 +75,17 @@ struct TracedGraph {
   std::vector<TracedValuePtr> inputs;
   std::vector<TracedValuePtr> outputs;
   std::vector<TracedValuePtr> parameters;  // indexed by leaf
+  std::vector<TracedValuePtr> numbers;     // that may be inputs: held ones are constants
   std::vector<std::string> output_names;   // empty: by number
 };
-// Returns the graph. `names`: inputs and outputs are called as the program calls them, else by
-// number.
-TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names);
+
+struct GraphOptions {
+  bool names = false;  // inputs and outputs are called as the program calls them, else by number
+  // By position in TracedGraph::numbers: those that are constants. Null: all are.
+  const std::vector<bool>* held = nullptr;
+};
+// Returns the graph that computes `wanted`.
+TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, const GraphOptions& options);
 
 class StreamState : public std::enable_shared_from_this<StreamState> {
  public:

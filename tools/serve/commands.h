@@ -5,6 +5,7 @@
 
 namespace reprise::cli {
 
+void AddCompile(CLI::App& app, Action& action);
 void AddMerge(CLI::App& app, Action& action);
 void AddPull(CLI::App& app, Action& action);
 void AddRun(CLI::App& app, Action& action);

@@ -16,6 +16,7 @@ namespace reprise::lazy {
 namespace {
 
 using testing::ElementsAre;
+using testing::FloatNear;
 using testing::HasSubstr;
 
 std::vector<float> Numbers(size_t count, uint32_t seed) {
@@ -231,6 +232,55 @@ TEST_F(LazyTest, EagerComputesEachOpOnARecipeOfItsOwn) {
   EXPECT_EQ(stream.stats().ops, 6);
   EXPECT_EQ(stream.stats().captures, 2);
   EXPECT_EQ(stream.stats().replays, 6);
+}
+
+TEST_F(LazyTest, OtherNumbersReplayTheSameGraph) {
+  for (const Mode mode : {Mode::kLazy, Mode::kEager}) {
+    OpStream stream(fixture_.engine, {.mode = mode});
+    const Tensor a = stream.FromVector<float>({3}, {1, 2, 4});
+    const auto captures_of = [&](const auto& op) {
+      const int64_t before = stream.stats().captures;
+      for (int i = 0; i < 10; ++i) op(static_cast<float>(i));
+      return stream.stats().captures - before;
+    };
+    EXPECT_EQ(
+        captures_of([&](float v) { EXPECT_THAT(ValuesOf(a * v), ElementsAre(v, 2 * v, 4 * v)); }),
+        1);
+    EXPECT_EQ(captures_of(
+                  [&](float v) { EXPECT_THAT(ValuesOf(v - a), ElementsAre(v - 1, v - 2, v - 4)); }),
+              1);
+    EXPECT_EQ(captures_of([&](float v) {
+                EXPECT_THAT(ValuesOf(Pow(a, v / 2 - 1)),
+                            ElementsAre(1, FloatNear(std::pow(2, v / 2 - 1), 1e-4),
+                                        FloatNear(std::pow(4, v / 2 - 1), 1e-3)));
+              }),
+              1);
+    EXPECT_EQ(captures_of([&](float v) {
+                EXPECT_THAT(ValuesOf(Where(Greater(a, v), a, v)),
+                            ElementsAre(std::max(1.0f, v), std::max(2.0f, v), std::max(4.0f, v)));
+              }),
+              mode == Mode::kLazy ? 1 : 2);
+  }
+}
+
+TEST_F(LazyTest, NumbersThatAFusionReadsAreConstantsAndOthersStayInputs) {
+  const Tensor a = stream_.FromVector<float>({2, 8}, Numbers(16, 1));
+  // `v` is read by nothing but the last Mul; the root of two makes the rest a GELU.
+  const auto bent_gelu = [&](float v, float root) {
+    // The steps are gone when the value is asked for: else they are results, which nothing joins.
+    const Tensor bent = Tanh(a * 0.5 * (Erf(a / root) + 1)) * v;
+    return ValuesOf(bent);
+  };
+  for (int i = 1; i <= 5; ++i) {
+    const float v = 0.5f * static_cast<float>(i);
+    EXPECT_NEAR(bent_gelu(v, 1.4142135f)[3], v * std::tanh(ValuesOf(Gelu(a))[3]), 1e-4) << v;
+  }
+  const int64_t captures = stream_.stats().captures;
+  EXPECT_EQ(captures, 2);  // and Gelu itself
+  // A number that a fusion has read is another graph where it differs.
+  const float x = ValuesOf(a * 1)[3];
+  EXPECT_NEAR(bent_gelu(2.0f, 1.0f)[3], 2 * std::tanh(x * 0.5F * (std::erf(x) + 1)), 1e-4);
+  EXPECT_EQ(stream_.stats().captures, 4);  // and a * 1
 }
 
 TEST_F(LazyTest, ProgramsBeyondTheLimitGoAndComeBack) {

@@ -233,12 +233,59 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
   return {std::move(candidate)};
 }
 
+// Powers that kernels take: each multiplication rounds.
+constexpr float kMostPower = 8;
+
+struct PowerParams {
+  UnaryFunction square = nullptr;
+  UnaryFunction root = nullptr;
+  UnaryFunction reciprocal = nullptr;
+  ShapedFunction whole = nullptr;
+  int64_t count = 0;
+  int64_t batch_rows = 0;
+};
+
+// Raises to a power that each replay brings, by the function that a constant one would have.
+void RunPower(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const PowerParams*>(launch.params);
+  const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
+  const float* x = static_cast<const float*>(launch.operands[0]) + range.begin;
+  const float power = *static_cast<const float*>(launch.operands[1]);
+  float* y = static_cast<float*>(launch.operands[2]) + range.begin;
+  const int64_t count = range.end - range.begin;
+  if (power == 2) return p.square(x, y, count);
+  if (power == 0.5f) return p.root(x, y, count);
+  if (power == -1) return p.reciprocal(x, y, count);
+  if (power == std::floor(power) && power >= 1 && power <= kMostPower) {
+    return p.whole(x, power, 0, y, count);
+  }
+  for (int64_t i = 0; i < count; ++i) y[i] = std::pow(x[i], power);
+}
+
+std::vector<Candidate> PlanPower(const CpuTarget& target, const NodeView& node) {
+  if (node.dtype(1) != DType::kFloat32) return {};
+  const ElementwiseKernels& kernels = ElementwiseKernelsFor(target.isa);
+  const PowerParams params = {.square = kernels.unary(Unary::kSquare),
+                              .root = kernels.unary(Unary::kRootPower),
+                              .reciprocal = kernels.unary(Unary::kReciprocal),
+                              .whole = kernels.shaped(Shaped::kPower),
+                              .count = NumElements(node.shape(0)),
+                              .batch_rows = node.batch_rows()};
+  Candidate candidate = MakeCandidate(target, node, "power", RunPower, params,
+                                      2.0 * static_cast<double>(params.count));
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
+}
+
 std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
-  const Tensor* exponent = node.constant(1);
-  if (node.dtype(0) != DType::kFloat32 || exponent == nullptr || exponent->num_elements() != 1 ||
+  if (node.dtype(0) != DType::kFloat32 || NumElements(node.shape(1)) != 1 ||
       node.out_shape() != node.shape(0)) {
     return {};
   }
+  const Tensor* exponent = node.constant(1);
+  if (exponent == nullptr) return PlanPower(target, node);
   const double value = exponent->ToDoubles()[0];
   const auto with = [&](Unary op) {
     UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), NumElements(node.shape(0)),
@@ -260,8 +307,6 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   if (value == 0.5) return with(Unary::kRootPower);
   if (value == 1) return with(Unary::kCopy);
   if (value == -1) return with(Unary::kReciprocal);
-  // Each multiplication rounds.
-  constexpr double kMostPower = 8;
   if (value != std::floor(value) || value < 1 || value > kMostPower) return {};
   const ShapedParams params = {.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kPower),
                                .alpha = static_cast<float>(value),
