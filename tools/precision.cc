@@ -39,10 +39,9 @@ absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
   Binding binding;
   for (const ModelAxis& axis : model.axes()) binding.axes[axis.symbol] = sizes.at(axis.label);
   ASSIGN_OR_RETURN(Graph graph, Specialize(Engine::SymbolicGraph(model, false), binding));
-  const NodePrecisions* nodes = model.program().nodes.get();
-  const Precision precision = nodes == nullptr ? model.options().precision : Precision::kBf16;
-  RETURN_IF_ERROR(RunCapturePasses(graph, {.precision = precision}));
-  if (nodes != nullptr) nodes->KeepExact(graph);
+  RETURN_IF_ERROR(RunCapturePasses(graph, {.precision = model.options().precision,
+                                           .nodes = model.program().nodes.get(),
+                                           .weights = model.options().weights}));
   return graph;
 }
 
@@ -63,12 +62,17 @@ std::set<std::string> RoundingTypes(const Model& model, const Graph& compiled) {
 absl::StatusOr<std::vector<Choice>> ChoicesFor(const Model& exact, const Graph& compiled,
                                                const PrecisionRules& given) {
   std::vector<Choice> choices;
-  for (const std::string& type : RoundingTypes(exact, compiled)) {
-    Choice choice = {.name = absl::StrCat("bf16: ", type)};
-    ASSIGN_OR_RETURN(choice.rules, PrecisionRules::Parse(choice.name));
-    choices.push_back(std::move(choice));
+  for (const Precision precision : {Precision::kBf16, Precision::kInt8}) {
+    for (const std::string& type : RoundingTypes(exact, compiled)) {
+      // Attention has one way to round.
+      if (precision == Precision::kInt8 && type == "Attention") continue;
+      Choice choice = {.name = absl::StrCat(PrecisionName(precision), ": ", type)};
+      ASSIGN_OR_RETURN(choice.rules, PrecisionRules::Parse(choice.name));
+      choices.push_back(std::move(choice));
+    }
+    choices.push_back(
+        {.name = absl::StrCat(PrecisionName(precision), " (all)"), .precision = precision});
   }
-  choices.push_back({.name = "bf16 (all)", .precision = Precision::kBf16});
   if (!given.empty()) choices.push_back({.name = given.ToString(), .rules = given});
   return choices;
 }
@@ -97,7 +101,7 @@ struct Measured {
 struct RoundingNode {
   std::string name, op;
   Shape result;
-  std::string precision;  // "exact", "bf16"
+  std::string precision;  // "exact", "bf16", "int8"
 };
 
 Measured Measure(const Choice& choice, const Graph& graph, const std::vector<float>& exact,

@@ -34,6 +34,8 @@
 #include "runtime/ops/result_types.h"
 #include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/block_weights.h"
+#include "runtime/ops/weights/rounded_op.h"
+#include "runtime/ops/weights/rounded_weights.h"
 #include "runtime/ops/weights/stored_floats.h"
 #include "runtime/ops/weights/stored_op.h"
 
@@ -119,6 +121,7 @@ constexpr OpEntry kModelRows[] = {
     {{StoredFloatsOp::kName, 1, 1, 1, 1, kInternal, 0, StoredFloatsRule, StoredFloatsKernel, LastDimProductAxis, kFloat32},
      {.rows = RowRule::kAlongAxis, .packing = PackRule::kAlongAxis, .positions = PositionRule::kAlongAxis, .axis = -1}},
     {{StoredPartOp::kName, 1, 1, 1, 1, kInternal, 0, StoredPartRule, StoredPartKernel, UnknownAxis}},
+    {{RoundedPartOp::kName, 1, 1, 1, 1, kInternal, 0, RoundedPartRule, RoundedPartKernel, UnknownAxis}},
 };
 // clang-format on
 

@@ -108,9 +108,12 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
                        const LoadBudget* budget = nullptr) {
   RETURN_IF_ERROR(CheckDisabled(options));
   for (const Factory factory : passes) {
-    if (factory == RoundProducts && options.precision != Precision::kBf16) continue;
-    const std::unique_ptr<Pass> pass =
-        factory == FoldConstants ? FoldConstantsWithin(budget) : factory();
+    const bool rounds = options.precision != Precision::kExact || options.nodes != nullptr ||
+                        options.weights != WeightBits::kStored;
+    if (factory == RoundProducts && !rounds) continue;
+    const std::unique_ptr<Pass> pass = factory == FoldConstants   ? FoldConstantsWithin(budget)
+                                       : factory == RoundProducts ? RoundProductsAs(options)
+                                                                  : factory();
     if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
         options.disabled.end()) {
       continue;

@@ -14,7 +14,6 @@
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
-#include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/memory_layout.h"
@@ -334,11 +333,10 @@ absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
   RETURN_IF_ERROR(GoesOn(options.go_on));
   const int64_t specialized = options.clock->NowNs();
   PipelineOptions passes = options.passes;
-  passes.precision = options.nodes == nullptr ? PrecisionOfText(key.precision) : Precision::kBf16;
+  passes.precision = PrecisionOfText(key.precision);
   if (const absl::Status passed = RunPassesLogged(graph, passes, options.debug); !passed.ok()) {
     return WithValues(passed, key.binding);
   }
-  if (options.nodes != nullptr) options.nodes->KeepExact(graph);
   return Rewritten{.graph = std::move(graph),
                    .times = {.specialize_ns = specialized - start,
                              .passes_ns = options.clock->NowNs() - specialized}};

@@ -21,8 +21,6 @@
 
 namespace reprise {
 
-class NodePrecisions;
-
 // The decisions of a compilation, without any address.
 struct CompiledPlan {
   std::string graph;     // specialised and rewritten, as text
@@ -42,8 +40,6 @@ struct CompileOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
   PipelineOptions passes;  // precision is the key's
-  // The nodes that round; null: those that the key's precision rounds.
-  const NodePrecisions* nodes = nullptr;
   SpecializeOptions specialize;
   // The axis that is dim 0 of every non-scalar input, or empty. If set, kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).

@@ -26,8 +26,11 @@ bool operator==(const RecipeKey& a, const RecipeKey& b) {
 }
 
 std::string PrecisionText(const KeyPolicy& policy) {
-  return absl::StrCat(PrecisionName(policy.precision), policy.by_node.empty() ? "" : ", by node ",
-                      policy.by_node, policy.fusion ? "" : ", unfused");
+  const bool stored = policy.weights == WeightBits::kStored;
+  return absl::StrCat(PrecisionName(policy.precision), stored ? "" : ", weights ",
+                      stored ? "" : WeightBitsName(policy.weights),
+                      policy.by_node.empty() ? "" : ", by node ", policy.by_node,
+                      policy.fusion ? "" : ", unfused");
 }
 
 Precision PrecisionOfText(const std::string& text) {

@@ -47,12 +47,13 @@ struct RecipeKey {
 struct KeyPolicy {
   std::string packing = "padded";
   Precision precision = Precision::kExact;
+  WeightBits weights = WeightBits::kStored;
   std::string by_node;  // NodePrecisions::digest; empty: `precision` holds for all nodes
   bool fusion = true;   // see FusionPassNames
 };
 
-// Returns "bf16", "exact, by node 0b5c...", "exact, unfused"; PrecisionOfText reads the first word
-// of it.
+// Returns "bf16", "exact, weights int8", "exact, by node 0b5c...", "exact, unfused";
+// PrecisionOfText reads the first word of it.
 std::string PrecisionText(const KeyPolicy& policy);
 Precision PrecisionOfText(const std::string& text);
 

@@ -269,12 +269,13 @@ constexpr Parameter kParameters[] = {
        settings.packing = value == "auto";
        return absl::OkStatus();
      }},
-    {"reprise.precision", "", "exact|bf16", "exact",
+    {"reprise.precision", "", "exact|bf16|int8", "exact",
      "bf16: products with weights round both operands to bfloat16 and sum in float32, which is "
-     "faster; each rounded number is off by up to 2^-9 of itself",
+     "faster; each rounded number is off by up to 2^-9 of itself. int8: they round rows to bytes, "
+     "and weights of floats too, and sum in int32",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        const std::optional<Precision> precision = ParsePrecision(value);
-       if (!precision.has_value()) return absl::InvalidArgumentError("must be exact or bf16");
+       if (!precision.has_value()) return absl::InvalidArgumentError("must be exact, bf16 or int8");
        settings.precision = *precision;
        return absl::OkStatus();
      }},
@@ -287,6 +288,18 @@ constexpr Parameter kParameters[] = {
        // Files are read when the model is loaded.
        const auto read = [](const std::string&) { return std::string("any"); };
        return PrecisionRules::Parse(value, read).status();
+     }},
+    {"reprise.weights", "", "stored|int8|int4", "stored",
+     "int8, int4: weights of products that are stored as floats are kept as bytes with a factor "
+     "for "
+     "each column, or as four bits with one for each 32 of a column, whatever the precision; "
+     "stored: "
+     "only where reprise.precision is int8 do they become bytes",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       const std::optional<WeightBits> form = ParseWeightBits(value);
+       if (!form.has_value()) return absl::InvalidArgumentError("must be stored, int8 or int4");
+       settings.weights = *form;
+       return absl::OkStatus();
      }},
     {"reprise.promote", "", "auto, or names", "nothing",
      "Constants that become optional inputs: a request without one gets the file's value, and a "

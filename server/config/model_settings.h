@@ -78,6 +78,7 @@ struct ModelSettings {
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  WeightBits weights = WeightBits::kStored;
   std::vector<std::string> promote;     // constants that requests may send
   bool promote_found = false;           // and those that versions have differently
   std::string precision_ops;            // see PrecisionRules; files are in the model's folder

@@ -89,6 +89,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .precision = settings.precision,
           .precision_ops = std::move(precision_ops),
+          .weights = settings.weights,
           .cut = settings.cut,
           .fusion = settings.fusion,
           .one_order = settings.generation && FindEncoderDecoder(path).has_value(),

@@ -74,7 +74,9 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
   ASSIGN_OR_RETURN(const auto text, context.texts.models->Find(*found.servable->model));
   return absl::StrCat(
       "{\"model_id\":", Quoted(model), ",\"model_sha\":null,\"model_dtype\":\"",
-      found.servable->settings.precision == Precision::kExact ? "float32" : "bfloat16",
+      found.servable->settings.precision == Precision::kExact  ? "float32"
+      : found.servable->settings.precision == Precision::kBf16 ? "bfloat16"
+                                                               : "int8",
       "\",\"model_type\":", TypeObject(*text),
       ",\"max_concurrent_requests\":", MostWaiting(found.servable->settings),
       ",\"max_input_length\":", text->max_tokens(),

@@ -196,7 +196,7 @@ def test_precision_by_op_is_counted_and_its_file_read(repository, rng):
                 rf"model {name}: bf16 applies to (\d+) of (\d+) products", daemon.log()).groups())
             assert 0 < rounded < products
         assert "absent.txt" in daemon.log()
-        assert "precisions are exact and bf16" in daemon.log()
+        assert "precisions are exact, bf16 and int8" in daemon.log()
         infer(daemon.client(), "ruled", text_inputs(BERT_INPUTS, 1, 12, rng))
 
 

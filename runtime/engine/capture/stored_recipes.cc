@@ -16,7 +16,7 @@ namespace {
 
 bool IsStoredForOtherPrecision(const EngineOptions& options, const Model& model,
                                const RecipeKey& key) {
-  for (const Precision precision : {Precision::kExact, Precision::kBf16}) {
+  for (const Precision precision : kPrecisions) {
     if (key.precision == PrecisionName(precision)) continue;
     const RecipeKey other = MakeKey(key.graph, key.binding, key.device,
                                     {.packing = key.packing, .precision = precision});

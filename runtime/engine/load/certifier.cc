@@ -131,6 +131,9 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   if (model.options.precision != Precision::kExact) {
     absl::StrAppend(&settings, "precision ", PrecisionName(model.options.precision), "\n");
   }
+  if (model.options.weights != WeightBits::kStored) {
+    absl::StrAppend(&settings, "weights ", WeightBitsName(model.options.weights), "\n");
+  }
   if (model.program.nodes != nullptr) {
     absl::StrAppend(&settings, "precision by node ", model.program.nodes->digest(), "\n");
   }

@@ -403,13 +403,21 @@ void ModelLoader::LogRounding(const ModelView& model) const {
   if (!MayRound(model.options)) return;
   absl::StatusOr<Graph> graph = Specialize(
       *model.program.graph, PolicyMaker::SmallSizes(*model.program.graph, model.proof.axes));
-  if (!graph.ok() || !RunCapturePasses(*graph, {.precision = Precision::kBf16}).ok()) return;
-  if (model.program.nodes != nullptr) model.program.nodes->KeepExact(*graph);
+  const PipelineOptions passes = {.precision = model.options.precision,
+                                  .nodes = model.program.nodes.get()};
+  if (!graph.ok() || !RunCapturePasses(*graph, passes).ok()) return;
   const RoundedProducts products = CountRoundedProducts(*graph);
-  context_.log(
-      FormatText("model %s: %s applies to %d of %d products with weights, and to %d attentions",
-                 model.options.id.name, std::string(PrecisionName(Precision::kBf16)),
-                 products.rounded, products.all, products.attentions));
+  for (const Precision precision : kPrecisions) {
+    const int64_t rounded = products.by_precision[static_cast<size_t>(precision)];
+    const bool alone = precision == Precision::kBf16 && products.attentions > 0 &&
+                       model.options.precision == Precision::kExact;
+    const bool asked = precision == model.options.precision || rounded > 0 || alone;
+    if (precision == Precision::kExact || !asked) continue;
+    context_.log(
+        FormatText("model %s: %s applies to %d of %d products with weights, and to %d attentions",
+                   model.options.id.name, std::string(PrecisionName(precision)), rounded,
+                   products.all, products.attentions));
+  }
 }
 
 }  // namespace reprise

@@ -152,6 +152,7 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
 
 KeyPolicy Model::key_policy() const {
   return {.precision = options_.precision,
+          .weights = options_.weights,
           .by_node = program_->nodes == nullptr ? "" : program_->nodes->digest(),
           .fusion = options_.fusion};
 }
@@ -163,8 +164,9 @@ const Device& Model::DeviceOf(const EngineOptions& options) const {
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
   return {.device = &DeviceOf(options),
           .clock = options.clock,
-          .passes = {.disabled = options_.fusion ? std::vector<std::string>() : FusionPassNames()},
-          .nodes = program_->nodes.get(),
+          .passes = {.disabled = options_.fusion ? std::vector<std::string>() : FusionPassNames(),
+                     .nodes = program_->nodes.get(),
+                     .weights = options_.weights},
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
           .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
           .choices = options_.fusion ? options.choices : nullptr,

@@ -78,6 +78,7 @@ struct ModelOptions {
   Precision precision = Precision::kExact;
   // Nodes that have another precision.
   PrecisionRules precision_ops;
+  WeightBits weights = WeightBits::kStored;
   // Nodes that run by themselves, between recipes: the model is cut there.
   NodeChoice cut;
   // False: each node is computed as the file has it, by the first kernel that its device offers, so

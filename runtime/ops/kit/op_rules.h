@@ -178,8 +178,7 @@ enum class Border : uint8_t {
   kLengths,
 };
 
-// The part of `reprise.precision: bf16` that acts on the op: products of rows and weights,
-// attention.
+// The part of `reprise.precision` that acts on the op: products of rows and weights, attention.
 enum class Rounding : uint8_t { kNone, kProduct, kAttention };
 
 }  // namespace reprise

@@ -12,6 +12,7 @@
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/products/linear_op.h"
 #include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/products/round_rows.h"
 
 namespace reprise::ops {
 namespace {
@@ -121,18 +122,25 @@ absl::Status MatMulInto(const TensorView& a, const TensorView& b, const MutableT
   });
 }
 
-// The first two operands as a product takes them: with {precision: "bf16"}, which float32 products
-// alone have, each element is rounded to bfloat16.
+// The first two operands as a product takes them. Float32 products alone have a precision: with
+// "bf16" each element is rounded to bfloat16, with "int8" the rows of the first one are rounded to
+// bytes (the weights are numbers of few bits by then).
 class ProductOperands {
  public:
   explicit ProductOperands(const KernelContext& context)
       : a_(context.inputs[0]), b_(context.inputs[1]) {
-    if (context.node.attributes.String(kPrecisionAttribute, "") !=
-        PrecisionName(Precision::kBf16)) {
-      return;
+    const Attributes& attributes = context.node.attributes;
+    const std::string precision = attributes.String(kPrecisionAttribute, "");
+    if (precision == PrecisionName(Precision::kBf16)) {
+      a_.data = Round(a_, rounded_a_);
+      b_.data = Round(b_, rounded_b_);
+    } else if (precision == PrecisionName(Precision::kInt8)) {
+      const int64_t k = a_.shape.back();
+      rounded_a_.resize(static_cast<size_t>(a_.num_elements()));
+      RoundRows(a_.as<float>(), k == 0 ? 0 : a_.num_elements() / k, k,
+                attributes.Int(kRoundedBlockAttribute, 0), rounded_a_.data());
+      a_.data = rounded_a_.data();
     }
-    a_.data = Round(a_, rounded_a_);
-    b_.data = Round(b_, rounded_b_);
   }
   const TensorView& a() const { return a_; }
   const TensorView& b() const { return b_; }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 
 #include "runtime/passes/kit/pass.h"
@@ -58,12 +59,15 @@ std::unique_ptr<Pass> FuseTranspose();
 // room for no more operands than that.
 inline constexpr size_t kMostPieces = 60;
 std::unique_ptr<Pass> SplitWide();
-// Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
-// pipeline's options ask for that precision.
+// Products with weights round their operands, and attention may, as their precision in the options
+// says; weights that are floats become numbers of few bits where the options or the precision of
+// their product say so. RoundProducts: none does.
 std::unique_ptr<Pass> RoundProducts();
+std::unique_ptr<Pass> RoundProductsAs(const PipelineOptions& options);
 // Counts the changes of RoundProducts to a graph.
 struct RoundedProducts {
-  int64_t rounded = 0;     // products with weights that round
+  int64_t rounded = 0;                                // products with weights that round
+  int64_t by_precision[std::size(kPrecisions)] = {};  // the same
   int64_t all = 0;         // products with weights, convolutions and recurrent layers among them
   int64_t attentions = 0;  // attentions that may round
 };

@@ -3,12 +3,18 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/products/round_rows.h"
+#include "runtime/ops/weights/quantized_weights.h"
+#include "runtime/ops/weights/rounded_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/precision_rules.h"
+#include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
 namespace {
 
-// Whether it is a product of float32 rows and a weight matrix, which every bfloat16 kernel takes.
+// Whether it is a product of float32 rows and a weight matrix, which every kernel that rounds
+// takes.
 bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (FactsOf(node.op).rounding != Rounding::kProduct) return false;
   if (GemmOp::From(node.attributes).trans_a) return false;
@@ -28,37 +34,93 @@ bool MultipliesWeights(const Graph& graph, const Node& node) {
 
 bool IsAttention(const Node& node) { return FactsOf(node.op).rounding == Rounding::kAttention; }
 
+void Mark(Node& node, Precision precision) {
+  node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(precision)));
+}
+
 class RoundProductsPass : public Pass {
  public:
+  explicit RoundProductsPass(const PipelineOptions& options)
+      : precision_(options.precision), nodes_(options.nodes), weights_(options.weights) {}
+
   absl::string_view name() const override { return "round_products"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      Node& node = graph.node(id);
-      if (node.removed || (!IsProductOfWeights(graph, node) && !IsAttention(node))) continue;
-      node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(Precision::kBf16)));
-      changed = true;
+      if (graph.node(id).removed) continue;
+      const Precision precision = nodes_ == nullptr ? precision_ : nodes_->Of(graph.node(id));
+      if (IsProductOfWeights(graph, graph.node(id))) {
+        changed |= RoundProduct(graph, id, precision);
+      } else if (IsAttention(graph.node(id)) && precision != Precision::kExact) {
+        Mark(graph.node(id), Precision::kBf16);
+        changed = true;
+      }
     }
     return changed;
   }
+
+ private:
+  bool RoundProduct(Graph& graph, NodeId id, Precision precision) const {
+    const int64_t axis = GemmOp::From(graph.node(id).attributes).trans_b ? 0 : 1;
+    const ParameterExprPtr stored = graph.value(graph.node(id).inputs[1]).parameter;
+    const int64_t block = ops::StoredBlockOf(stored, axis);
+    const bool floats = block == 0 && !ops::SplitQuantized(stored, axis).has_value();
+    WeightBits form = floats ? weights_ : WeightBits::kStored;
+    if (precision == Precision::kInt8) {
+      if (floats && form == WeightBits::kStored) form = WeightBits::kInt8;
+      if (!RoundRows(graph.node(id), *graph.value(graph.node(id).inputs[1]).shape, axis,
+                     form == WeightBits::kInt4 ? ops::kNibbleBlock : block)) {
+        return false;
+      }
+    } else if (precision != Precision::kExact) {
+      Mark(graph.node(id), precision);
+    }
+    if (form != WeightBits::kStored) {
+      const ValueId rounded = AddExpression(graph, ops::RoundedWeights(stored, axis, form));
+      graph.SetInput(id, 1, rounded);
+    }
+    return precision != Precision::kExact || form != WeightBits::kStored;
+  }
+
+  // Marks a product to round its rows for weights in blocks of `block`, or by column with 0; false
+  // where no kernel could.
+  static bool RoundRows(Node& node, const Shape& weights, int64_t axis, int64_t block) {
+    if (weights[static_cast<size_t>(1 - axis)] > ops::kDeepestRounded) return false;
+    if (block > 0) {
+      const int64_t length = ops::RoundedBlockOf(block);
+      if (length == 0) return false;
+      node.attributes.Set(kRoundedBlockAttribute, length);
+    }
+    Mark(node, Precision::kInt8);
+    return true;
+  }
+
+  const Precision precision_;
+  const NodePrecisions* const nodes_;
+  const WeightBits weights_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> RoundProducts() { return std::make_unique<RoundProductsPass>(); }
+std::unique_ptr<Pass> RoundProducts() { return RoundProductsAs({}); }
+
+std::unique_ptr<Pass> RoundProductsAs(const PipelineOptions& options) {
+  return std::make_unique<RoundProductsPass>(options);
+}
 
 RoundedProducts CountRoundedProducts(const Graph& graph) {
   RoundedProducts count;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
     if (node.removed) continue;
-    const bool rounded =
-        node.attributes.String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16);
-    if (IsAttention(node)) count.attentions += rounded;
+    const std::optional<Precision> precision =
+        ParsePrecision(node.attributes.String(kPrecisionAttribute, ""));
+    if (IsAttention(node)) count.attentions += precision.has_value();
     if (!MultipliesWeights(graph, node)) continue;
     ++count.all;
-    count.rounded += rounded;
+    count.rounded += precision.has_value();
+    if (precision.has_value()) ++count.by_precision[static_cast<size_t>(*precision)];
   }
   return count;
 }

@@ -27,9 +27,13 @@ class Pass {
   virtual absl::StatusOr<bool> Run(Graph& graph) const = 0;
 };
 
+class NodePrecisions;
+
 struct PipelineOptions {
   std::vector<std::string> disabled;  // pass names; an unknown one is INVALID_ARGUMENT
   Precision precision = Precision::kExact;
+  const NodePrecisions* nodes = nullptr;  // nodes that have another one; null: none has
+  WeightBits weights = WeightBits::kStored;
   bool verify = true;  // Verify() after each pass
   // Called after each pass that changed something: name, the graph, nanoseconds that it took.
   std::function<void(absl::string_view, const Graph&, int64_t)> observer;

@@ -58,8 +58,8 @@ absl::StatusOr<PrecisionRules> PrecisionRules::Parse(absl::string_view text, con
         absl::StripAsciiWhitespace(part.substr(0, std::min(colon, part.size())));
     const std::optional<Precision> precision = ParsePrecision(name);
     if (colon == absl::string_view::npos || !precision.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", part, "' is not PRECISION: OP,...; precisions are exact and bf16"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", part, "' is not PRECISION: OP,...; precisions are exact, bf16 and int8"));
     }
     bool any = false;
     for (absl::string_view entry : absl::StrSplit(part.substr(colon + 1), ',')) {
@@ -114,15 +114,6 @@ NodePrecisions::NodePrecisions(Graph& graph, PrecisionRules rules, Precision oth
     absl::StrAppend(&text, position, " ", PrecisionName(precision), "\n");
   }
   digest_ = HexDigest128(text);
-}
-
-void NodePrecisions::KeepExact(Graph& graph) const {
-  for (const NodeId id : graph.NodeIds()) {
-    Node& node = graph.node(id);
-    if (node.attributes.String(kPrecisionAttribute, "") != PrecisionName(Precision::kBf16))
-      continue;
-    if (Of(node) != Precision::kBf16) node.attributes.Erase(kPrecisionAttribute);
-  }
 }
 
 Precision NodePrecisions::Of(const Node& node) const {

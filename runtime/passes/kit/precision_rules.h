@@ -60,9 +60,6 @@ class NodePrecisions {
   NodePrecisions(Graph& graph, PrecisionRules rules, Precision otherwise);
 
   Precision Of(const Node& node) const;
-  // Takes the mark of rounding from the nodes of a compiled graph that are not to round: after the
-  // passes, which mark all that can where their precision is kBf16.
-  void KeepExact(Graph& graph) const;
   // 128 bits in hex.
   const std::string& digest() const { return digest_; }
 

@@ -2,7 +2,7 @@
 // its peers over the same inputs in one run.
 //
 //   bench_engine MODEL.onnx [--threads N] [--max-isa ISA] [--packing auto|off]
-//     [--capture quick|inline] [--precision exact|bf16]
+//     [--capture quick|inline] [--precision exact|bf16|int8] [--weights stored|int8|int4]
 //
 // Reads one JSON object a line from standard input and answers with one:
 //
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]"
                  " [--packing auto|off] [--capture quick|inline]"
-                 " [--precision exact|bf16]\n";
+                 " [--precision exact|bf16|int8] [--weights stored|int8|int4]\n";
     return 2;
   }
   int threads = 1;
@@ -114,6 +114,7 @@ int main(int argc, char** argv) {
   PackingMode packing = PackingMode::kOff;
   CapturePolicy capture = CapturePolicy::kQuick;
   Precision precision = Precision::kExact;
+  WeightBits weights = WeightBits::kStored;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
@@ -121,6 +122,7 @@ int main(int argc, char** argv) {
     if (flag == "--capture" && argv[i + 1] == std::string("inline")) {
       capture = CapturePolicy::kInline;
     }
+    if (flag == "--weights") weights = ParseWeightBits(argv[i + 1]).value_or(weights);
     if (flag == "--precision") precision = ParsePrecision(argv[i + 1]).value_or(precision);
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
@@ -139,6 +141,7 @@ int main(int argc, char** argv) {
                             .path = argv[1],
                             .packing = packing,
                             .precision = precision,
+                            .weights = weights,
                             .capture = capture,
                             .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));

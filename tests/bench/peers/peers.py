@@ -22,8 +22,9 @@ LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
 PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
 # Shown beside them, and no part of the best: it does not compute in float32.
 EXTRA = "openvino-static-as-shipped"
-# Ours with `reprise.precision: bf16`, which is to be compared with that.
+# Ours with `reprise.precision: bf16`, or int8, which are to be compared with that.
 ROUNDED = "reprise-bf16"
+BYTES = "reprise-int8"
 # Reads as many bytes as a replay reads weights, in its turn, and nothing else.
 READER = "reader"
 
@@ -72,6 +73,8 @@ def main():
                         help="auto: as the server does by default; off: rows padded to buckets")
     parser.add_argument("--bf16", action="store_true",
                         help="also ours with reprise.precision: bf16, beside the peer as shipped")
+    parser.add_argument("--int8", action="store_true",
+                        help="also ours with reprise.precision: int8, beside the peer as shipped")
     parser.add_argument("--quantized", action="store_true",
                         help="the model is: answers differ by roundings, which are shown, not judged")
     parser.add_argument("--json", help="write the figures")
@@ -91,10 +94,12 @@ def main():
     reader = Side(READER, engine)
     if arguments.bf16:
         sides.append(Side(ROUNDED, engine + ["--precision", "bf16"]))
+    if arguments.int8:
+        sides.append(Side(BYTES, engine + ["--precision", "int8"]))
     print("load, ms: " + ", ".join(f"{s.name} {s.load_ms:.0f}" for s in sides))
     names = [s.name for s in sides]
-    float32 = [n for n in names[1:] if n not in (EXTRA, ROUNDED)]
-    rounded = EXTRA in names and ROUNDED in names
+    float32 = [n for n in names[1:] if n not in (EXTRA, ROUNDED, BYTES)]
+    roundings = [(n, n.removeprefix("reprise-")) for n in (ROUNDED, BYTES) if n in names]
     error_words = ("distance over onnxruntime's length" if arguments.quantized
                    else "in units of 1e-4 + 1e-4 |onnxruntime|")
     print(f"\nmedian ms, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}; error: "
@@ -107,8 +112,8 @@ def main():
     print(f"{'rows x length':>14}" + "".join(f"{titles.get(n, n):>18}" for n in names) +
           f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'in turn':>9}{'error':>8}" +
           (f"{'as shipped':>12}" if EXTRA in names else "") +
-          (f"{'bf16':>8}" if ROUNDED in names else "") +
-          (f"{'bf16 vs as shipped':>20}" if rounded else ""))
+          "".join(f"{short:>8}" for _, short in roundings) +
+          "".join(f"{short + ' vs as shipped':>20}" for _, short in roundings if EXTRA in names))
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
@@ -138,8 +143,9 @@ def main():
                   f"{median[names[1]] / ours:16.2f}{best / ours:9.2f}{floor / ours:10.0%}"
                   f"{turn_floor / ours:9.0%}{error['reprise']:8.3f}" +
                   (f"{error[EXTRA]:12.1f}" if EXTRA in names else "") +
-                  (f"{error[ROUNDED]:8.1f}" if ROUNDED in names else "") +
-                  (f"{median[EXTRA] / median[ROUNDED]:20.2f}" if rounded else ""), flush=True)
+                  "".join(f"{error[n]:8.1f}" for n, _ in roundings) +
+                  "".join(f"{median[EXTRA] / median[n]:20.2f}" for n, _ in roundings
+                          if EXTRA in names), flush=True)
             results.append({"line": line, "median_ms": median, "floor_ms": floor,
                             "turn_floor_ms": turn_floor, "gflops": roofline["gflops"],
                             "gbytes": roofline["gbytes"], "turn_gbytes": gbytes,

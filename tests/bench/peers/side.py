@@ -10,6 +10,8 @@ import time
 class Side:
     def __init__(self, name, command):
         self.name = name
+        if not pathlib.Path(command[0]).exists():
+            sys.exit(f"{command[0]} is not there: tests/bench/README.md says how it is built")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True)

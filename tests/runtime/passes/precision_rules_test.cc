@@ -84,14 +84,14 @@ TEST(NodePrecisionsTest, DigestsAreEqualWhereTheRulesComeToTheSame) {
   EXPECT_NE(digest("/a/one", "bf16: /a/*"), digest("/a/one", "exact: /a/*"));
 }
 
-TEST(NodePrecisionsTest, NodesWithoutANameGetOneAndMarksAreTakenBack) {
+TEST(NodePrecisionsTest, NodesWithoutANameGetOneAndRoundAsTheRulesSay) {
   Graph graph = Product("");
   const NodePrecisions nodes(graph, Parsed("bf16: Gemm"), Precision::kExact);
   const NodeId product = graph.NodeIds()[0];
   EXPECT_FALSE(graph.node(product).name.empty());
-  graph.node(product).attributes.Set(kPrecisionAttribute, std::string("bf16"));
-  nodes.KeepExact(graph);
-  EXPECT_FALSE(graph.node(product).attributes.Has(kPrecisionAttribute));
+  EXPECT_EQ(nodes.Of(graph.node(product)), Precision::kExact);
+  const NodePrecisions others(graph, Parsed("int8: MatMul"), Precision::kExact);
+  EXPECT_EQ(others.Of(graph.node(product)), Precision::kInt8);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Rows of A as digits: each block along k becomes integers of 24 bits, scaled by the power of two
 // that suits its largest magnitude, and each integer becomes three bytes. Rounding loses at most
-// 2^-23 of a block's largest magnitude for each element, as much as sums of floats lose. Elements
-// far larger than the others of their block would cost them their digits: they are left out, and
-// added as floats. Included inside a kernel file after hwy/highway.h, once for each Highway
-// target.
+// 2^-23 of a block's largest magnitude for each element, as much as sums of floats lose.
+// Elements far larger than the others of their block would cost them their digits: they are left
+// out, and added as floats. Where rows may be rounded to bytes they have one digit, as
+// ops/products/round_rows.h says. Included inside a kernel file after hwy/highway.h, once for each
+// Highway target.
 #if defined(REPRISE_CPU_BLOCK_DIGITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_BLOCK_DIGITS_INL_H_
 #undef REPRISE_CPU_BLOCK_DIGITS_INL_H_
@@ -20,24 +21,28 @@
 #include "runtime/device/cpu/gemm/gemm_block_digits.h"
 #include "runtime/device/cpu/gemm/gemm_epilogue-inl.h"
 #include "runtime/device/cpu/simd/byte_products-inl.h"
+#include "runtime/ops/products/round_rows.h"
 
 #if REPRISE_HAS_VNNI
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int kDigits = 3;  // the highest first, each from -128 to 127
+// Digits of numbers as exact as floats: the highest first, each from -128 to 127. Rounded numbers
+// have one.
+constexpr int kExactDigits = 3;
 constexpr uint32_t kDigitsOffset = 0x808080;
 constexpr float kLargestNumber = 0x7F7F7F;  // that has three digits
 constexpr int kMostOutliers = 64;
 constexpr int kAll = -1;
 
-// A block of a row: the power of two that its integers are multiplied by, their sum times that, and
+// A block of a row: the factor of its integers (a power of two, unless rounded), their sum times
+// that, and
 // the sum of each of their digits, negated, in the low half of a word whose other half is 0.
 struct DigitBlock {
   float scale;
   float sum;
-  uint32_t less[kDigits];
+  uint32_t less[kExactDigits];
 };
 
 // The elements of a row that its digits leave out.
@@ -51,6 +56,9 @@ struct DigitOutliers {
 // Bytes between digits of a row: whole lines, an odd number of them, so that rows do not share the
 // same sets of the L1 cache; a vector may be written past the last.
 constexpr int64_t BlockDigitStride(int64_t k) { return ((k + 63 + kLanes) / 64 | 1) * 64; }
+
+// In a word of eight numbers of four bits the even ones come first.
+alignas(64) constexpr int32_t kEvenFirst[] = {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15};
 
 // Returns the magnitude above which elements of a block are outliers.
 HWY_NOINLINE float OutlierLimit(const float* a, int64_t count) {
@@ -133,9 +141,6 @@ HWY_INLINE bool SplitBlock(const float* HWY_RESTRICT a, int64_t index, int64_t f
   const VF scale = hn::Set(d, power_of_two(22 - exponent));
   const VF limits = hn::Set(d, limit);
   const auto offset = hn::Set(du, kDigitsOffset), flips = hn::Set(du, flip);
-  // In a word of eight numbers of four bits the even ones come first.
-  alignas(64) static constexpr int32_t kEvenFirst[] = {0, 2,  4,  6,  1, 3,  5,  7,
-                                                       8, 10, 12, 14, 9, 11, 13, 15};
   const auto order = hn::SetTableIndices(d, kEvenFirst);
   for (int64_t i = 0; i < count; i += kLanes) {
     VF x = load(i);
@@ -151,7 +156,40 @@ HWY_INLINE bool SplitBlock(const float* HWY_RESTRICT a, int64_t index, int64_t f
   return true;
 }
 
+// Rounds the `count` numbers of a block that begins at `first`.
+template <bool kPairs>
+HWY_INLINE void RoundBlock(const float* HWY_RESTRICT a, int64_t first, int64_t count, uint32_t flip,
+                           uint8_t* HWY_RESTRICT bytes, DigitBlock& block) {
+  const F32 d;
+  const hn::Rebind<int32_t, F32> d32;
+  const hn::Rebind<uint32_t, F32> du;
+  const hn::Rebind<uint8_t, F32> d8;
+  const auto load = [&](int64_t i) HWY_ATTR {
+    return i + kLanes <= count ? hn::LoadU(d, a + first + i)
+                               : LoadPart(d, a + first + i, count - i);
+  };
+  auto most = hn::Zero(d32);  // ordered like the magnitudes; what is no number is above infinity
+  for (int64_t i = 0; i < count; i += kLanes) {
+    most = hn::Max(most, hn::BitCast(d32, hn::Abs(load(i))));
+  }
+  const ops::RowScale scale =
+      ops::BlockScaleOf(hn::GetLane(hn::BitCast(d, hn::MaxOfLanes(d32, most))));
+  block.scale = scale.scale;
+  const bool numbers = scale.inverse > 0;
+  const VF inverse = hn::Set(d, scale.inverse);
+  const auto offset = hn::Set(du, kDigitsOffset & 0xFF), flips = hn::Set(du, flip & 0xFF);
+  const auto order = hn::SetTableIndices(d, kEvenFirst);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    VF x = numbers ? load(i) : hn::Zero(d);
+    if constexpr (kPairs) x = hn::TableLookupLanes(x, order);
+    const auto whole = hn::BitCast(du, hn::NearestInt(hn::Mul(x, inverse)));
+    const auto number = hn::Xor(hn::Add(whole, offset), flips);
+    hn::StoreU(hn::TruncateTo(d8, number), d8, bytes + first + i);
+  }
+}
+
 // The sums of the digits of a row's blocks, of which `flip` was asked.
+template <int kDigits>
 HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBlocks& blocks,
                           uint8_t flip, DigitBlock* to) {
   for (int64_t b = 0; b < blocks.count; ++b) {
@@ -176,7 +214,7 @@ HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBloc
 
 // Writes the digits of a row of A, kDigits times `stride` bytes, and the facts of its blocks.
 // Digits are signed bytes, or with `plus128` those plus 128.
-template <int kBits>
+template <int kBits, int kDigits>
 void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* digits,
               int64_t stride, DigitBlock* to, DigitOutliers& outliers) {
   outliers.count = 0;
@@ -187,15 +225,18 @@ void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* 
   }
   for (int64_t b = 0; b < blocks.count; ++b) {
     const int64_t first = b * blocks.length;
-    if (!SplitBlock<kBits == 4>(a, b, first, std::min(blocks.length, blocks.k - first),
-                                plus128 ? 0 : kDigitsOffset, digits, stride, to[b], outliers)) {
+    const int64_t count = std::min(blocks.length, blocks.k - first);
+    const uint32_t flip = plus128 ? 0 : kDigitsOffset;
+    if constexpr (kDigits == 1) {
+      RoundBlock<kBits == 4>(a, first, count, flip, digits, to[b]);
+    } else if (!SplitBlock<kBits == 4>(a, b, first, count, flip, digits, stride, to[b], outliers)) {
       outliers.count = kAll;
       // The digits are not read then.
       for (int64_t i = b; i < blocks.count; ++i) to[i] = {};
       return;
     }
   }
-  SumDigits(digits, stride, blocks, plus128 ? 0 : 0x80, to);
+  SumDigits<kDigits>(digits, stride, blocks, plus128 ? 0 : 0x80, to);
 }
 
 }  // namespace

@@ -19,17 +19,27 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The sums of a tile's digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
+// Rows of a tile. The sums of its digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
+template <int kDigits>
 constexpr int kTall = HWY_TARGET == HWY_AVX3 ? 4 : 2;
-// Returns the float sums of a vector of columns after another block. `factors`: of the
-// columns, and a panel's width further on their offsets, if `offsets`.
-HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
+template <>
+constexpr int kTall<1> = HWY_TARGET == HWY_AVX3 ? 6 : 3;
+
+// Returns the float sums of a vector of columns after another block; each digit has integer sums
+// of its own. `factors`: of the columns, and a panel's width further on their offsets, if `offsets`.
+template <int kDigits>
+HWY_INLINE VF AddBlock(const VU32 (&digits)[kDigits][kWide], int v, const DigitBlock& row,
                        const float* factors, bool offsets, VF sums) {
   const F32 d;
   const D32 d32;
-  const auto lower = hn::BitCast(d32, hn::Add(hn::ShiftLeft<8>(middle), low));
-  const VF sum = hn::MulAdd(hn::ConvertTo(d, hn::BitCast(d32, high)), hn::Set(d, 65536.0f),
-                            hn::ConvertTo(d, lower));
+  VF sum;
+  if constexpr (kDigits == 1) {
+    sum = hn::ConvertTo(d, hn::BitCast(d32, digits[0][v]));
+  } else {
+    const auto lower = hn::BitCast(d32, hn::Add(hn::ShiftLeft<8>(digits[1][v]), digits[2][v]));
+    sum = hn::MulAdd(hn::ConvertTo(d, hn::BitCast(d32, digits[0][v])), hn::Set(d, 65536.0f),
+                     hn::ConvertTo(d, lower));
+  }
   sums = hn::MulAdd(hn::Mul(sum, hn::LoadU(d, factors)), hn::Set(d, row.scale), sums);
   if (!offsets) return sums;
   return hn::MulAdd(hn::LoadU(d, factors + kWidth), hn::Set(d, row.sum), sums);
@@ -38,10 +48,11 @@ HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
 // Up to so many rows have tiles that unpack the panel on the way, each for itself. On a Zen 4 of
 // 118 GF/s 1 to 8 rows make 111 to 119 so, weights near; unpacked once 1 to 4 make 80 to 105, 8
 // make 113.
-constexpr int64_t kFewRows = 2 * kTall;
+template <int kDigits>
+constexpr int64_t kFewRows = 2 * kTall<kDigits>;
 
 // A few rows by a panel, unpacked on the way, into [kRows][kWidth]. `digits` are signed.
-template <int kBits, int kRows>
+template <int kBits, int kDigits, int kRows>
 HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
                           const DigitBlock* HWY_RESTRICT facts, const DigitBlocks& blocks,
                           const char* HWY_RESTRICT panel, float* HWY_RESTRICT sums) {
@@ -53,7 +64,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
   const char* HWY_RESTRICT from = panel + PointBytes(blocks);
   const uint8_t* HWY_RESTRICT rows[kRows];
   VF total[kRows][kWide];
-  HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
     rows[r] = Kept(digits + r * kDigits * stride);
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) total[r][v] = hn::Zero(d);
   }
@@ -66,7 +77,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
     // All products of the block's zero points at once.
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
       const VU32 point = hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes));
-      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
         HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
           acc[r][digit][v] = hn::Zero(du);
           AccumulatePairs(acc[r][digit][v], point, hn::Set(du, facts[r * count].less[digit]));
@@ -74,7 +85,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
       }
     }
     const auto step = [&](const VU32(&bytes)[kWide]) HWY_ATTR {
-      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
         HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
           const VU32 of_a = hn::Set(du, LoadWord(rows[r] + digit * stride));
           HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
@@ -97,14 +108,14 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
         step(bytes);
       }
     }
-    HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
-        total[r][v] = AddBlock(acc[r][0][v], acc[r][1][v], acc[r][2][v], facts[r * count],
-                               factors + v * kLanes, offsets, total[r][v]);
+        total[r][v] = AddBlock<kDigits>(acc[r], v, facts[r * count], factors + v * kLanes, offsets,
+                                        total[r][v]);
       }
     }
   }
-  HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
       hn::Store(total[r][v], d, sums + r * kWidth + v * kLanes);
     }
@@ -126,7 +137,7 @@ struct TileIn {
 };
 
 // kPoints: `unpacked` lacks zero points.
-template <int kRows, bool kPoints>
+template <int kDigits, int kRows, bool kPoints>
 HWY_NOINLINE void DigitTile(const TileIn& in) {
   const F32 d;
   const DU32 du;
@@ -141,9 +152,9 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
   float* HWY_RESTRICT sums = in.sums;
   Ahead ahead = in.ahead;
   const uint8_t* HWY_RESTRICT rows[kRows];
-  HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) rows[r] = Kept(in.digits + r * kDigits * stride);
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) rows[r] = Kept(in.digits + r * kDigits * stride);
   if (in.begin == 0) {
-    HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
         hn::Store(hn::Zero(d), d, sums + r * kWidth + v * kLanes);
       }
@@ -153,7 +164,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
     VU32 acc[kRows][kDigits][kWide];
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
       const VU32 start = hn::Load(du, starts + v * kLanes);
-      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
         HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) acc[r][digit][v] = start;
       }
     }
@@ -161,7 +172,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
         const VU32 point =
             hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
-        HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+        HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
           HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
             const VU32 less = hn::Set(du, facts[r * blocks.count].less[digit]);
             AccumulatePairs(acc[r][digit][v], point, less);
@@ -176,7 +187,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
       ahead.next += ahead.step;
       VU32 weights[kWide];
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) weights[v] = hn::Load(du, words + v * kLanes);
-      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
         HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
           const VU32 of_a = hn::Set(du, LoadWord(rows[r] + digit * stride));
           HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
@@ -186,14 +197,14 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
         rows[r] += 4;
       }
     }
-    HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
       const DigitBlock& row = facts[r * blocks.count];
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
         float* const at = sums + r * kWidth + v * kLanes;
-        hn::Store(AddBlock(acc[r][0][v], acc[r][1][v], acc[r][2][v], row,
-                           reinterpret_cast<const float*>(factors) + v * kLanes, offsets,
-                           hn::Load(d, at)),
-                  d, at);
+        hn::Store(
+            AddBlock<kDigits>(acc[r], v, row, reinterpret_cast<const float*>(factors) + v * kLanes,
+                              offsets, hn::Load(d, at)),
+            d, at);
       }
     }
     factors += (blocks.factor_rows + blocks.words) * kWordBytes;
@@ -201,13 +212,14 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
 }
 
 using DigitTileFunction = void (*)(const TileIn&);
-template <bool kPoints, int... kRowsLessOne>
+template <int kDigits, bool kPoints, int... kRowsLessOne>
 constexpr std::array<DigitTileFunction, sizeof...(kRowsLessOne)> DigitTilesOf(
     std::integer_sequence<int, kRowsLessOne...>) {
-  return {DigitTile<kRowsLessOne + 1, kPoints>...};
+  return {DigitTile<kDigits, kRowsLessOne + 1, kPoints>...};
 }
-template <bool kPoints>
-constexpr auto kDigitTiles = DigitTilesOf<kPoints>(std::make_integer_sequence<int, kTall>());
+template <int kDigits, bool kPoints>
+constexpr auto kDigitTiles =
+    DigitTilesOf<kDigits, kPoints>(std::make_integer_sequence<int, kTall<kDigits>>());
 
 }  // namespace
 }  // namespace reprise::cpu::HWY_NAMESPACE

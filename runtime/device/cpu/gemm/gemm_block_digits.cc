@@ -27,15 +27,17 @@ namespace {
 // Digits of A that stay in the L2 cache with a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
 constexpr int64_t kMostRows = 384;
+template <int kDigits>
 int64_t MaxRows(int64_t k) {
+  constexpr int64_t kTile = kTall<kDigits>;
   const int64_t rows = kMaxBytesOfA / (kDigits * BlockDigitStride(k));
-  return std::clamp<int64_t>(rows / kTall, 2, kMostRows / kTall) * kTall;
+  return std::clamp<int64_t>(rows / kTile, 2, kMostRows / kTile) * kTile;
 }
 
 // A part needs, besides its operands: the digits of a round of rows, the facts of their
 // blocks and their outliers, and sums that wait for the rest of k.
 struct Scratch {
-  Scratch(std::byte* at, int64_t rows, const DigitBlocks& blocks)
+  Scratch(std::byte* at, int64_t rows, int64_t kDigits, const DigitBlocks& blocks)
       : stride(BlockDigitStride(blocks.k)) {
     const auto take = [&](int64_t bytes) {
       std::byte* const taken = at == nullptr ? nullptr : at + size;
@@ -56,16 +58,22 @@ struct Scratch {
   DigitOutliers* outliers;
 };
 
-int64_t RowsOfRound(int64_t m, int64_t k) {
-  const int64_t rounds = (m + MaxRows(k) - 1) / MaxRows(k);
-  const int64_t rows = (m + rounds - 1) / rounds;
-  return (rows + kTall - 1) / kTall * kTall;
+template <int kDigits>
+int64_t WholeTiles(int64_t rows) {
+  return (rows + kTall<kDigits> - 1) / kTall<kDigits> * kTall<kDigits>;
 }
 
+template <int kDigits>
+int64_t RowsOfRound(int64_t m, int64_t k) {
+  const int64_t rounds = (m + MaxRows<kDigits>(k) - 1) / MaxRows<kDigits>(k);
+  return WholeTiles<kDigits>((m + rounds - 1) / rounds);
+}
+
+template <int kDigits>
 int64_t ScratchBytes(int64_t m, int64_t k, const BlockForm& form) {
   // A part has `m` rows or fewer, whose rounds may be longer.
-  const int64_t rows = std::min(MaxRows(k), (m + kTall - 1) / kTall * kTall);
-  return Scratch(nullptr, rows, DigitBlocks(form, k)).size;
+  const int64_t rows = std::min(MaxRows<kDigits>(k), WholeTiles<kDigits>(m));
+  return Scratch(nullptr, rows, kDigits, DigitBlocks(form, k)).size;
 }
 
 // Adds to the sums of a row of A the elements that are not split into digits.
@@ -89,7 +97,7 @@ HWY_NOINLINE void FinishRows(const GemmArgs& args, const Scratch& scratch,
                              int64_t row, int64_t index) {
   const F32 d;
   VF sums[kRows][kWide];
-  HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
       sums[r][v] = hn::Load(d, scratch.sums + (index + r) * kWidth + v * kLanes);
     }
@@ -103,27 +111,28 @@ HWY_NOINLINE void FinishRows(const GemmArgs& args, const Scratch& scratch,
 }
 
 // The rows from the `index`th of the round on, kMost or `rows` of them, by a panel.
-template <int kBits, int kMost = kTall>
+template <int kBits, int kDigits, int kMost = kTall<kDigits>>
 HWY_INLINE void TileOfFew(const GemmArgs& args, const Scratch& scratch, const DigitBlocks& blocks,
                           const char* panel, int64_t column, int64_t begin, int64_t index,
                           int64_t rows) {
   if (rows >= kMost) {
-    FewRows<kBits, kMost>(scratch.digits + index * kDigits * scratch.stride, scratch.stride,
-                          scratch.facts + index * blocks.count, blocks, panel,
-                          scratch.sums + index * kWidth);
+    FewRows<kBits, kDigits, kMost>(scratch.digits + index * kDigits * scratch.stride,
+                                   scratch.stride, scratch.facts + index * blocks.count, blocks,
+                                   panel, scratch.sums + index * kWidth);
     FinishRows<kBits, kMost>(args, scratch, blocks, panel, column, begin + index, index);
   } else if constexpr (kMost > 1) {
-    TileOfFew<kBits, kMost - 1>(args, scratch, blocks, panel, column, begin, index, rows);
+    TileOfFew<kBits, kDigits, kMost - 1>(args, scratch, blocks, panel, column, begin, index, rows);
   }
 }
 
 // `rows` rows from `begin` on by a panel; `scratch` has their digits.
-template <int kBits>
+template <int kBits, int kDigits>
 void PanelOfRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks& blocks,
                  const char* panel, int64_t column, int64_t begin, int64_t rows,
                  Unpacked& unpacked) {
+  constexpr int64_t kTile = kTall<kDigits>;
   const int64_t most = kMostDepth / blocks.length;
-  const int64_t tiles_of_rows = (rows + kTall - 1) / kTall;
+  const int64_t tiles_of_rows = (rows + kTile - 1) / kTile;
   for (int64_t b = 0; b < blocks.count; b += most) {
     const int64_t last = std::min(b + most, blocks.count);
     Unpack<kBits>(panel, blocks, b, last, unpacked);
@@ -132,9 +141,9 @@ void PanelOfRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks
     const int64_t bytes = BlockAt(blocks, last) - BlockAt(blocks, b);
     const int64_t steps = (last - b) * blocks.words * kHalves<kBits>;
     Ahead ahead = {start + bytes, bytes / (steps * tiles_of_rows)};
-    const auto& tiles = unpacked.points ? kDigitTiles<true> : kDigitTiles<false>;
-    for (int64_t row = 0; row < rows; row += kTall, ahead.next += ahead.step * steps) {
-      tiles[std::min<int64_t>(rows - row, kTall) - 1](
+    const auto& tiles = unpacked.points ? kDigitTiles<kDigits, true> : kDigitTiles<kDigits, false>;
+    for (int64_t row = 0; row < rows; row += kTile, ahead.next += ahead.step * steps) {
+      tiles[std::min<int64_t>(rows - row, kTile) - 1](
           {.digits = scratch.digits + row * kDigits * scratch.stride + b * blocks.length,
            .stride = scratch.stride,
            .facts = scratch.facts + row * blocks.count,
@@ -149,47 +158,48 @@ void PanelOfRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks
     }
   }
   int64_t row = 0;
-  for (; row + kTall <= rows; row += kTall) {
-    FinishRows<kBits, kTall>(args, scratch, blocks, panel, column, begin + row, row);
+  for (; row + kTile <= rows; row += kTile) {
+    FinishRows<kBits, kTall<kDigits>>(args, scratch, blocks, panel, column, begin + row, row);
   }
   for (; row < rows; ++row) {
     FinishRows<kBits, 1>(args, scratch, blocks, panel, column, begin + row, row);
   }
 }
 
-template <int kBits>
+template <int kBits, int kDigits>
 void PartOf(const GemmArgs& args, const DigitBlocks& blocks, const GemmPart& part) {
   Unpacked unpacked;
   const auto* const packed = static_cast<const char*>(args.packed_b);
-  const int64_t round = RowsOfRound(part.row_end - part.row_begin, args.k);
-  const Scratch scratch(static_cast<std::byte*>(args.scratch), round, blocks);
+  const int64_t round = RowsOfRound<kDigits>(part.row_end - part.row_begin, args.k);
+  const Scratch scratch(static_cast<std::byte*>(args.scratch), round, kDigits, blocks);
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += round) {
     const int64_t end = std::min(begin + round, part.row_end);
-    const bool few = end - begin <= kFewRows;
+    const bool few = end - begin <= kFewRows<kDigits>;
     for (int64_t row = begin, i = 0; row < end; ++row, ++i) {
-      SplitRow<kBits>(args.a + row * args.lda, blocks, /*plus128=*/!few,
-                      scratch.digits + i * kDigits * scratch.stride, scratch.stride,
-                      scratch.facts + i * blocks.count, scratch.outliers[i]);
+      SplitRow<kBits, kDigits>(args.a + row * args.lda, blocks, /*plus128=*/!few,
+                               scratch.digits + i * kDigits * scratch.stride, scratch.stride,
+                               scratch.facts + i * blocks.count, scratch.outliers[i]);
     }
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const char* const of_panel = packed + panel * PanelBytes(blocks);
       if (!few) {
-        PanelOfRows<kBits>(args, scratch, blocks, of_panel, panel * kWidth, begin, end - begin,
-                           unpacked);
+        PanelOfRows<kBits, kDigits>(args, scratch, blocks, of_panel, panel * kWidth, begin,
+                                    end - begin, unpacked);
         continue;
       }
-      for (int64_t row = 0; row < end - begin; row += kTall) {
-        TileOfFew<kBits>(args, scratch, blocks, of_panel, panel * kWidth, begin, row,
-                         end - begin - row);
+      for (int64_t row = 0; row < end - begin; row += kTall<kDigits>) {
+        TileOfFew<kBits, kDigits>(args, scratch, blocks, of_panel, panel * kWidth, begin, row,
+                                  end - begin - row);
       }
     }
   }
 }
 
+template <int kDigits>
 void Part(const GemmArgs& args, const BlockForm& form, const GemmPart& part) {
   if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
   const DigitBlocks blocks(form, args.k);
-  form.bits == 4 ? PartOf<4>(args, blocks, part) : PartOf<8>(args, blocks, part);
+  form.bits == 4 ? PartOf<4, kDigits>(args, blocks, part) : PartOf<8, kDigits>(args, blocks, part);
 }
 
 void Pack(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed) {
@@ -228,17 +238,20 @@ void Pack(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, voi
 
 }  // namespace
 
-constexpr BlockDigitKernels kBlockDigitKernels = {
+template <int kDigits>
+constexpr BlockDigitKernels kKernelsOfDigits = {
     // A row tile's digits take a fifth of the time of its products with a panel; unpacking as much
     // as a low tile.
     .division = {.panel_columns = kWidth,
                  .vector_columns = kLanes,
-                 .tile_rows = kTall,
+                 .tile_rows = kTall<kDigits>,
                  .costs = {.panel = 0.5, .row_tile = 0.5, .shared_tile = 1.0}},
     .packed_bytes = PackedBytes,
     .pack = Pack,
-    .scratch_bytes = ScratchBytes,
-    .part = Part};
+    .scratch_bytes = ScratchBytes<kDigits>,
+    .part = Part<kDigits>};
+constexpr const BlockDigitKernels& kBlockDigitKernels = kKernelsOfDigits<kExactDigits>;
+constexpr const BlockDigitKernels& kRoundedBlockKernels = kKernelsOfDigits<1>;
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -247,13 +260,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reprise::cpu {
 
-const BlockDigitKernels* BlockDigitKernelsFor(Isa isa) {
+const BlockDigitKernels* BlockDigitKernelsFor(Isa isa, bool rounded) {
 #if REPRISE_WITH_AVX512
-  if (isa.Has(CpuFeature::kAvx512Vnni)) return &N_AVX3::kBlockDigitKernels;
+  if (isa.Has(CpuFeature::kAvx512Vnni)) {
+    return rounded ? &N_AVX3::kRoundedBlockKernels : &N_AVX3::kBlockDigitKernels;
+  }
 #endif
 #if REPRISE_WITH_AVX2
-  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
-    return &N_AVX2::kBlockDigitKernels;
+  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512)) {
+    return rounded ? &N_AVX2::kRoundedBlockKernels : &N_AVX2::kBlockDigitKernels;
+  }
 #endif
   return nullptr;
 }

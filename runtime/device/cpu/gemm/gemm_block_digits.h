@@ -4,6 +4,9 @@
 // by the power of two of its row's block and the factor of its column, and added in the order of k.
 // So a row's results have the same bits whatever the number of rows and however work is divided.
 //
+// The same kernels round rows to bytes, block by block (ops/products/round_rows.h), where a product
+// asks for that: then rows have one digit, and weights are packed alike.
+//
 // Threads: all functions are pure; calls on disjoint parts of one C with scratch of their own may
 // run at the same time.
 #pragma once
@@ -12,22 +15,17 @@
 
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
+#include "runtime/ops/products/round_rows.h"
 
 namespace reprise::cpu {
 
 // How these kernels divide k: blocks of weights, cut into equal ones where they are long.
 struct DigitBlocks {
-  static constexpr int64_t kMost = 128;  // sums of a block stay within 32 bits, of digits 16
   static constexpr int64_t kStep = 8;
 
-  // Returns the length of blocks for weights in this form, or 0 where these kernels do not take it.
-  static int64_t LengthFor(const BlockForm& form) {
-    for (int64_t parts = 1; form.block / parts >= kStep; ++parts) {
-      const int64_t length = form.block / parts;
-      if (form.block % parts == 0 && length % kStep == 0 && length <= kMost) return length;
-    }
-    return 0;
-  }
+  // Returns the length of blocks for weights in this form, or 0 where these kernels do not take it. Sums of
+  // a block stay within 32 bits, of digits 16.
+  static int64_t LengthFor(const BlockForm& form) { return ops::RoundedBlockOf(form.block); }
 
   DigitBlocks(const BlockForm& form, int64_t k)
       : bits(form.bits),
@@ -65,7 +63,7 @@ struct BlockDigitKernels {
   void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
 };
 
-// Null where `isa` has no instruction for that.
-const BlockDigitKernels* BlockDigitKernelsFor(Isa isa);
+// Null where `isa` has no instruction for that. `rounded`: rows are rounded to bytes.
+const BlockDigitKernels* BlockDigitKernelsFor(Isa isa, bool rounded = false);
 
 }  // namespace reprise::cpu

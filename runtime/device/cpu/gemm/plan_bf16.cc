@@ -139,6 +139,10 @@ bool RoundsToBf16(const NodeView& node) {
   return node.attributes().String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16);
 }
 
+bool RoundsToInt8(const NodeView& node) {
+  return node.attributes().String(kPrecisionAttribute, "") == PrecisionName(Precision::kInt8);
+}
+
 absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory) {

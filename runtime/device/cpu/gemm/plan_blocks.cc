@@ -8,6 +8,8 @@
 #include "runtime/device/cpu/gemm/gemm_plans.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/ops/kit/precision.h"
+#include "runtime/ops/products/round_rows.h"
 
 namespace reprise::cpu {
 namespace {
@@ -22,7 +24,8 @@ struct BlockParams {
   int workspace = kNoOperand;
   const GemmKernels* floats = nullptr;  // divide the work; with a workspace, multiply panels
   // The layout of the workspace.
-  int64_t panels = 1;  // panels at a time
+  int64_t panels = 1;         // panels at a time
+  int64_t rounded_block = 0;  // rows are rounded by so many elements, see kRoundedBlockAttribute
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 };
@@ -52,6 +55,28 @@ void RunDigits(const LaunchArgs& args) {
   gemm.scratch =
       static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
   params.digits->part(gemm, params.form, PartOf(params, args, parts));
+}
+
+// Rows are rounded a few at a time, for kernels that multiply floats.
+constexpr int64_t kRoundedRows = 16;
+void RunRoundedFloats(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  const GemmPart part = PartOf(params, args, parts);
+  if (part.panel_begin == part.panel_end) return;
+  const GemmArgs whole = GemmArgsOf(params.product, params.addends, args);
+  auto* const rounded = reinterpret_cast<float*>(
+      static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes);
+  for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRoundedRows) {
+    const int64_t rows = std::min(kRoundedRows, part.row_end - begin);
+    ops::RoundRows(whole.a + begin * whole.lda, rows, whole.k, params.rounded_block, rounded);
+    GemmArgs some = whole;
+    some.a = rounded;
+    some.c += begin * whole.ldc;
+    if (some.residual != nullptr) some.residual += begin * whole.ld_residual;
+    params.kernels->part(some, params.form, {0, rows, part.panel_begin, part.panel_end});
+  }
 }
 
 // A few panels after the others become floats, for kernels that know nothing else.
@@ -138,13 +163,14 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
 }
 
 // The kernels that multiply bytes; null where the tile unit takes the products, or nothing does.
-const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights) {
+const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights,
+                                        bool rounded) {
   const bool whole =
       weights.points == nullptr || weights.offsets || weights.points->dtype() != DType::kFloat32;
   const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
-  const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order;
+  const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order && !rounded;
   if (!whole || !taken || tiles) return nullptr;
-  return BlockDigitKernelsFor(target.isa);
+  return BlockDigitKernelsFor(target.isa, rounded);
 }
 
 }  // namespace
@@ -204,6 +230,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
   const std::optional<BlockWeights> weights =
       SplitBlocks(node.parameter(1), product.transposed_b ? 0 : 1);
   if (!addends.has_value() || !weights.has_value()) return {};
+  const bool rounded = RoundsToInt8(node);
   const BlockParams usual = {.kernels = &BlockGemmKernelsFor(target.isa),
                              .form = weights->Form(),
                              .product = product,
@@ -229,7 +256,8 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     candidate.bound.detail =
         absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
   };
-  if (const BlockDigitKernels* const digits = BlockDigitsFor(target, *weights); digits != nullptr) {
+  if (const BlockDigitKernels* const digits = BlockDigitsFor(target, *weights, rounded);
+      digits != nullptr) {
     BlockParams params = usual;
     params.digits = digits;
     params.floats = &digits->division;
@@ -241,7 +269,16 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     params.scratch_parts = static_cast<int>(std::min<int64_t>(
         target.scratch_parts,
         (product.m + division.tile_rows - 1) / division.tile_rows * division.Panels(product.n)));
-    add("gemm_blocks_vnni", RunDigits, params);
+    add(rounded ? "gemm_rounded_blocks_vnni" : "gemm_blocks_vnni", RunDigits, params);
+    return candidates;
+  }
+  if (rounded) {
+    BlockParams params = usual;
+    params.rounded_block = node.attributes().Int(kRoundedBlockAttribute, 0);
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = kRoundedRows * product.k * int64_t{sizeof(float)};
+    params.scratch_parts = target.scratch_parts;
+    add("gemm_rounded_blocks", RunRoundedFloats, params);
     return candidates;
   }
   if (tiles != nullptr && !target.one_order && SuitsTiles(product, /*int8=*/false)) {

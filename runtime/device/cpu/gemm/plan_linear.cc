@@ -348,6 +348,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not have
   // the precision that was requested.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
+  // By weights in blocks; device/cpu/int8 takes the others.
+  if (RoundsToInt8(node)) return BlockCandidates(target, node, *product, nullptr);
   std::vector<Candidate> candidates;
   if (target.isa.Has(CpuFeature::kAvx2) &&
       (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas)) {

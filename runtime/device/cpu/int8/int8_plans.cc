@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/int8/int8_plans.h"
 
+#include "runtime/ops/products/linear_op.h"
 #include "runtime/ops/products/matmul_op.h"
 #include "runtime/ops/quantized/byte_op.h"
 #include "runtime/ops/quantized/integer_conv_op.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr OpPlan kPlans[] = {
     {IntegerLinearOp::kName, PlanIntegerLinear},
     {MatMulIntegerOp::kName, PlanMatMulInteger},
+    {LinearOp::kName, PlanRoundedLinear},
+    {MatMulOp::kName, PlanRoundedMatMul},
+    {GemmOp::kName, PlanRoundedGemm},
     {SegmentDynamicQuantizeOp::kName, PlanSegmentQuantize},
     {IntegerConvOp::kName, PlanIntegerConv},
     {IntegerConvOp::kName, PlanByteDepthwise},
@@ -35,6 +39,11 @@ const OpPrepare kPrepares[] = {
     {kPackU8S8Op,
      [](const PrepareCall& call) {
        return RunPackU8S8(call.target, call.attributes, call.weight(), call.memory);
+     }},
+    {kPackByteColumnsOp,
+     [](const PrepareCall& call) {
+       return RunPackByteColumns(call.target, call.attributes, call.weight(), call.input(1),
+                                 call.input(2), call.memory);
      }},
     {kPackConvU8S8Op,
      [](const PrepareCall& call) {

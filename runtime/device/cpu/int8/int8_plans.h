@@ -19,6 +19,17 @@ inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
 absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory);
 
+// plan_rounded.cc: products of floats whose rows are rounded to bytes.
+std::vector<Candidate> PlanRoundedLinear(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanRoundedMatMul(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanRoundedGemm(const CpuTarget& target, const NodeView& node);
+// The prepare op of their packed weights: it takes the values, their scales, and their zero points
+// where there are any.
+inline constexpr char kPackByteColumnsOp[] = "cpu.PackByteColumns";
+absl::StatusOr<Tensor> RunPackByteColumns(const CpuTarget& target, const Attributes& attributes,
+                                          const Tensor& values, const Tensor* scales,
+                                          const Tensor* points, WeightMemory& memory);
+
 // plan_integer_conv.cc
 std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,6 +21,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/rounded_weights.h"
 
 namespace reprise {
 
@@ -55,6 +57,7 @@ class NodeRun {
     }
     REPRISE_CHECK(graph.NodeIds().size() == 1);
     id = graph.NodeIds()[0];
+    RoundWeights();
     const absl::Status inferred = InferNode(graph, id);
     EXPECT_TRUE(inferred.ok()) << inferred.ToString() << "\n" << text;
     std::mt19937 random(seed);
@@ -70,8 +73,9 @@ class NodeRun {
       if (first < inputs.size()) {
         inputs.push_back(inputs[first]);
       } else {
-        inputs.push_back(value.kind == Value::Kind::kConstant
-                             ? value.constant
+        inputs.push_back(value.kind == Value::Kind::kConstant ? value.constant
+                         : value.kind == Value::Kind::kParameter
+                             ? ValueOf(*value.parameter, random)
                              : RandomTensor(value.dtype, *value.shape, random));
       }
     }
@@ -104,7 +108,9 @@ class NodeRun {
       Tensor tensor = *inputs[i];
       for (const PrepareStep& step : option.prepare) {
         if (step.input != i) continue;
-        const std::optional<Tensor> from[] = {tensor};
+        std::vector<std::optional<Tensor>> from;
+        for (const ParameterExprPtr& part : step.parts) from.emplace_back(values_.at(part->text()));
+        if (from.empty()) from.emplace_back(tensor);
         absl::StatusOr<Tensor> result = device.Prepare(step.op, step.attributes, from);
         EXPECT_TRUE(result.ok()) << result.status().ToString();
         EXPECT_EQ(result->shape(), step.shape);
@@ -179,6 +185,41 @@ class NodeRun {
   RecordedErrors errors;
 
  private:
+  // Gives a product that rounds to bytes the weights that it has after the passes.
+  void RoundWeights() {
+    const Attributes& attributes = node().attributes;
+    if (attributes.String(kPrecisionAttribute, "") != "int8") return;
+    Value& weights = graph.value(node().inputs[1]);
+    const bool blocks = attributes.Has(kRoundedBlockAttribute);
+    weights.parameter = ops::RoundedWeights(weights.parameter, attributes.Int("transB", 0) ? 0 : 1,
+                                            blocks ? WeightBits::kInt4 : WeightBits::kInt8);
+  }
+
+  // The value of an expression over random leaves, and of all its parts.
+  Tensor ValueOf(const ParameterExpr& expression, std::mt19937& random) {
+    const auto known = values_.find(expression.text());
+    if (known != values_.end()) return known->second;
+    if (expression.is_constant()) return expression.constant();
+    Tensor value;
+    if (expression.is_leaf()) {
+      value = RandomTensor(expression.dtype(), expression.shape(), random);
+    } else {
+      std::vector<std::optional<Tensor>> parts;
+      for (const ParameterExprPtr& part : expression.inputs()) {
+        parts.emplace_back(ValueOf(*part, random));
+      }
+      absl::StatusOr<Tensor> made =
+          PrepareWithReference(expression.op(), expression.attributes(), parts);
+      EXPECT_TRUE(made.ok()) << made.status().ToString();
+      REPRISE_CHECK(made.ok());
+      value = *std::move(made);
+    }
+    values_.emplace(expression.text(), value);
+    return value;
+  }
+
+  std::map<std::string, Tensor> values_;  // by text of an expression
+
   // Bytes between inaccessible pages: they begin after the first of them, or end at the second and
   // begin where their number wants. The rest of their own pages are canaries.
   class Fenced {

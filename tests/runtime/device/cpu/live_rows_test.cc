@@ -18,6 +18,8 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
   for (const char* text :
        {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
         "%w)\noutput %y",
+        "input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w) {precision = \"int8\"}\noutput %y",
         "input %x: f32[4, 2, 9, 20]\ninput %w: f32[2, 20, 50]\n%y: ? = MatMul(%x, %w)\noutput %y",
         "input %x: u8[4, 9, 20]\nparam %w: i8[20, 50] = p0\ninput %s: f32[4, 9, 1]\n"
         "input %t: f32[50]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",

@@ -71,22 +71,45 @@ std::vector<float> RunOne(EngineFixture& fixture, const Model& model, const Requ
 }
 
 std::shared_ptr<Model> LoadLayers(EngineFixture& fixture, const std::string& name,
-                                  Precision precision) {
-  return LoadBytes(fixture.engine, LayersModel(), {.id = {name, 1}, .precision = precision});
+                                  Precision precision, WeightBits weights = WeightBits::kStored) {
+  return LoadBytes(fixture.engine, LayersModel(),
+                   {.id = {name, 1}, .precision = precision, .weights = weights});
+}
+
+// What rounds, and how.
+struct RoundingForm {
+  Precision precision;
+  WeightBits weights;
+  double most;  // of an answer, which is about 1
+};
+constexpr RoundingForm kForms[] = {
+    {Precision::kBf16, WeightBits::kStored, 0.01}, {Precision::kInt8, WeightBits::kStored, 0.03},
+    {Precision::kInt8, WeightBits::kInt4, 0.2},    {Precision::kExact, WeightBits::kInt8, 0.03},
+    {Precision::kExact, WeightBits::kInt4, 0.2},   {Precision::kBf16, WeightBits::kInt8, 0.03}};
+
+const Isa kTiers[] = {Isa::kBaseline,   Isa::kAvx2,       Isa::kAvx2Vnni, Isa::kAvx512,
+                      Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx};
+
+std::string Words(const RoundingForm& form, Isa isa) {
+  return absl::StrCat(PrecisionName(form.precision), ", weights ", WeightBitsName(form.weights),
+                      ", ", IsaName(isa));
 }
 
 TEST(PrecisionTest, AnswersAreCloseToTheExactOnesAndNotEqual) {
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (const Isa isa : kTiers) {
     if (UsableIsa(isa) != isa) continue;
-    SCOPED_TRACE(IsaName(isa));
     EngineFixture fixture(1, isa);
     const auto exact = LoadLayers(fixture, "exact", Precision::kExact);
-    const auto rounded = LoadLayers(fixture, "rounded", Precision::kBf16);
     const LayersRequest request(5);
     const std::vector<float> truth = RunOne(fixture, *exact, request.request);
-    const std::vector<float> answer = RunOne(fixture, *rounded, request.request);
-    EXPECT_LT(LargestOfDifferences(truth, answer), 0.01);
-    EXPECT_GT(LargestOfDifferences(truth, answer), 1e-6);
+    for (const RoundingForm& form : kForms) {
+      const std::string words = Words(form, isa);
+      SCOPED_TRACE(words);
+      const auto rounded = LoadLayers(fixture, words, form.precision, form.weights);
+      const std::vector<float> answer = RunOne(fixture, *rounded, request.request);
+      EXPECT_LT(LargestOfDifferences(truth, answer), form.most);
+      EXPECT_GT(LargestOfDifferences(truth, answer), 1e-6);
+    }
   }
 }
 
@@ -105,20 +128,31 @@ TEST(PrecisionTest, HowManyProductsRoundIsLoggedOnceALoad) {
 }
 
 TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketOrItsMates) {
-  EngineFixture fixture;
-  const auto model = LoadLayers(fixture, "rounded", Precision::kBf16);
-  std::map<int64_t, std::vector<float>> alone;
-  for (const int64_t row : {0, 7, 31}) {
-    const LayersRequest one(1, row);
-    alone[row] = RunOne(fixture, *model, one.request);
+  for (const Isa isa : kTiers) {
+    if (UsableIsa(isa) != isa) continue;
+    for (const int threads : {1, 3}) {
+      EngineFixture fixture(threads, isa);
+      for (const RoundingForm& form : kForms) {
+        // Floats are exact, and no more: a tile unit multiplies some numbers of rows.
+        if (form.precision == Precision::kExact && isa == Isa::kAmx) continue;
+        const std::string words = Words(form, isa);
+        SCOPED_TRACE(testing::Message() << words << ", " << threads << " threads");
+        const auto model = LoadLayers(fixture, words, form.precision, form.weights);
+        std::map<int64_t, std::vector<float>> alone;
+        for (const int64_t row : {0, 7, 31}) {
+          const LayersRequest one(1, row);
+          alone[row] = RunOne(fixture, *model, one.request);
+        }
+        const LayersRequest many(32);
+        const std::vector<float> all = RunOne(fixture, *model, many.request);
+        for (const auto& [row, one] : alone) {
+          EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + row * kWidth)) << row;
+        }
+        EXPECT_THAT(fixture.observer.of(words).replays, Contains("b1"));
+        EXPECT_THAT(fixture.observer.of(words).replays, Contains("b32"));
+      }
+    }
   }
-  const LayersRequest many(32);
-  const std::vector<float> all = RunOne(fixture, *model, many.request);
-  for (const auto& [row, one] : alone) {
-    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + row * kWidth)) << row;
-  }
-  EXPECT_THAT(fixture.observer.of("rounded").replays, Contains("b1"));
-  EXPECT_THAT(fixture.observer.of("rounded").replays, Contains("b32"));
 }
 
 TEST(PrecisionTest, ModelsOfOneGraphAndTwoPrecisionsShareNoRecipe) {
@@ -183,6 +217,19 @@ TEST(PrecisionTest, MeasuringLeavesNoExactFormOfTheWeightsBehind) {
   RunOne(fixture, *model, request.request);
   // 48 x 48 in panels of 32 columns and 64 rows at most, two bytes each.
   EXPECT_LE(model->owner()->parameters().prepared_bytes(), 3 * 64 * 64 * 2);
+}
+
+TEST(PrecisionTest, FloatsThatBecomeBytesAreKeptOnce) {
+  EngineFixture fixture;
+  for (const Precision precision : {Precision::kInt8, Precision::kExact}) {
+    const std::string name(PrecisionName(precision));
+    const auto model = LoadLayers(fixture, name, precision, WeightBits::kInt8);
+    const LayersRequest request(4);
+    RunOne(fixture, *model, request.request);
+    // 48 x 48 bytes in panels of 48 columns at most, with a factor, a sum and a zero point a
+    // column.
+    EXPECT_LE(model->owner()->parameters().prepared_bytes(), 3 * (64 * 48 + 64 * 16)) << name;
+  }
 }
 
 }  // namespace

@@ -43,6 +43,30 @@ inline constexpr const char* kProducts[] = {
     "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.3, precision = \"bf16\"}\noutput %y",
     "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
     "%y: ? = Gemm(%x, %w, %c) {precision = \"bf16\"}\noutput %y",
+    // Products that round their rows to bytes, by weights with a factor for each column, and in
+    // blocks.
+    "input %x: f32[2, 9, 20]\nparam %w: f32[20, 50] = p0\nparam %b: f32[50] = p1\n"
+    "%y: ? = reprise.Linear(%x, %w, %b) {activation = \"gelu\", precision = \"int8\"}\noutput %y",
+    "input %x: f32[137, 67]\nparam %w: f32[67, 97] = p0\nparam %b: f32[97] = p1\n"
+    "input %r: f32[137, 97]\n"
+    "%y: ? = reprise.Linear(%x, %w, %b, %r) {precision = \"int8\"}\noutput %y",
+    "input %x: f32[0, 8]\nparam %w: f32[8, 40] = p0\n"
+    "%y: ? = reprise.Linear(%x, %w) {precision = \"int8\"}\noutput %y",
+    "input %x: f32[3, 4, 16]\nparam %w: f32[16, 20] = p0\n"
+    "%y: ? = MatMul(%x, %w) {precision = \"int8\"}\noutput %y",
+    "input %x: f32[301]\nparam %w: f32[301, 20] = p0\n"
+    "%y: ? = MatMul(%x, %w) {precision = \"int8\"}\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[30, 16] = p0\nparam %c: f32[30] = p1\n"
+    "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.3, precision = \"int8\"}\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
+    "%y: ? = Gemm(%x, %w, %c) {precision = \"int8\"}\noutput %y",
+    "input %x: f32[2, 9, 64]\nparam %w: f32[64, 50] = p0\nparam %b: f32[50] = p1\n"
+    "%y: ? = reprise.Linear(%x, %w, %b) {activation = \"silu\", precision = \"int8\", "
+    "rounded_block = 32}\noutput %y",
+    "input %x: f32[47, 150]\nparam %w: f32[150, 97] = p0\ninput %r: f32[47, 97]\n"
+    "%y: ? = reprise.Linear(%x, %w, _, %r) {precision = \"int8\", rounded_block = 32}\noutput %y",
+    "input %x: f32[1, 96]\nparam %w: f32[30, 96] = p0\n"
+    "%y: ? = Gemm(%x, %w) {transB = 1, precision = \"int8\", rounded_block = 32}\noutput %y",
     // Products of bytes.
     "input %x: u8[2, 9, 20]\nparam %w: i8[20, 50] = p0\ninput %s: f32[]\ninput %t: f32[50]\n"
     "input %z: u8[]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, %z)\noutput %y",
