@@ -19,7 +19,7 @@ using Source = AxisFlowValue::Source;
 
 // Producers that are looked through for a bound.
 constexpr int kDeepest = 6;
-// Powers that make nothing infinite of what models compute with.
+// Powers that make nothing infinite of numbers that models compute with.
 constexpr double kLargestPower = 4;
 
 }  // namespace
@@ -68,7 +68,7 @@ bool AxisContext::MayReach(size_t output, bool low) const {
   // A lower number makes no higher result.
   const bool keeps_order = facts.OnlyMoves() || facts.Is(kPicks) || facts.Is(kNeverFalls) ||
                            facts.sizes == Sizes::kConversion || node_.op == AddOp::kName;
-  // A remainder is as large as what it divides by.
+  // A remainder is at most as large as its divisor.
   const bool remainder = facts.sign == Sign::kOfRemainder;
   for (size_t i = remainder ? 1 : 0; i < num_inputs(); ++i) {
     if (!has_input(i) || row->IsValueInput(i) || facts.Chooses(i)) continue;
@@ -110,7 +110,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
     case Sign::kOfBounds:
       return operand_is(1);
     case Sign::kOfRemainder:
-      // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
+      // Remainders have the sign of the divisor; with `fmod` the sign of the dividend.
       return operand_is(attributes().Int("fmod", 0) != 0 ? 0 : 1);
     case Sign::kOfLargest:
       for (size_t i = 0; i < num_inputs(); ++i) {

@@ -1,4 +1,4 @@
-// Axis rules of ops whose element i depends on element i of their operands, and what becomes of a
+// Axis rules of ops whose element i depends on element i of their operands, and the changes of a
 // mask on its way through them.
 #include <algorithm>
 #include <cmath>
@@ -75,8 +75,8 @@ PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide
   return LowOrUnknown(divide ? low.value / by.value : low.value * by.value);
 }
 
-// The padding behind a function that never falls: as low as the function makes the low number
-// itself. A soft cap behind a mask leaves a mask as low as the cap.
+// The padding after a function that never falls: as low as the function makes the low number
+// itself. A soft cap after a mask leaves a mask as low as the cap.
 std::optional<PaddingValue> Bent(const AxisContext& context,
                                  absl::Span<const PaddingValue> paddings) {
   if (!FactsOf(context.node().op).Is(kNeverFalls)) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<PaddingValue> Bent(const AxisContext& context,
   return depth.has_value() ? LowOrUnknown(*depth) : PaddingValue::Unknown();
 }
 
-// Ids compared with what their padding holds tell what is padding: a mask.
+// Ids compared with the value of their padding tell where padding is: a mask.
 bool TellsPadding(const AxisContext& context) {
   if (!IsComparison(context.node().op)) return false;
   for (size_t i = 0; i < 2; ++i) {

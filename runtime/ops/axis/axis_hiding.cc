@@ -19,7 +19,7 @@ bool LiesLow(const Positions& positions) {
   return depth.has_value() && *depth <= ops::kWeakestMask;
 }
 
-// Some number of a small table of floats is as far from zero as those of masks.
+// Some number of a small table of floats is as far from zero as masks are.
 bool HoldsNumbersOfMasks(const Tensor* tensor) {
   constexpr int64_t kSmall = 4096;
   return tensor != nullptr && IsFloating(tensor->dtype()) && tensor->num_elements() <= kSmall &&
@@ -58,7 +58,7 @@ bool AxisContext::JointByData() const {
     } else if (flow.by_data) {
       return true;
     } else if (flow.source == Source::kData) {
-      // Integers are those that say what is padding.
+      // Integers tell where padding is.
       if (!Carries(i) || (!keeps_floats && IsFloating(dtype(i)))) return true;
     }
   }

@@ -15,7 +15,7 @@ bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
 
 }  // namespace
 
-// Dim `d` of the output is the same multiple of the positions at both sizes: a few positions behind
+// Dim `d` of the output is the same multiple of the positions at both sizes: a few positions after
 // strides divide many sizes.
 bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
   const auto dim = static_cast<int64_t>(d);
@@ -132,7 +132,7 @@ void ConcatAxis(AxisContext& context) {
     if (!joint.has_value()) continue;
     if (d == dim && context.num_inputs() > 1) {
       std::vector<PositionPart> parts = JoinedParts(context, dim);
-      if (parts.empty()) context.Doubt("sets elements before or behind the positions of");
+      if (parts.empty()) context.Doubt("sets elements before or after the positions of");
       *joint = {.dim = d, .guarded = joint->guarded, .repeated = true, .parts = std::move(parts)};
       joint->moved = true;
     } else if (apart || !all) {

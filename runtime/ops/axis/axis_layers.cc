@@ -47,7 +47,7 @@ void NormFrom(AxisContext& context, int64_t first) {
 void LastDimsNormAxis(AxisContext& context) {
   NormFrom(context, context.Dim(LayerNormalizationOp::From(context.attributes()).axis));
 }
-// Statistics of a sample's channel, over all dims behind.
+// Statistics of a sample's channel, over all later dims.
 void InstanceNormAxis(AxisContext& context) { NormFrom(context, 2); }
 void GroupNormAxis(AxisContext& context) { NormFrom(context, 1); }
 
@@ -125,8 +125,8 @@ void SegmentDynamicQuantizeAxis(AxisContext& context) {
   context.Set(2, std::move(lines));
 }
 
-// A mask may be an operand, or the positions behind may be left out: of the keys. Rows of queries
-// are there in the result, and no mask acts on those behind the end.
+// A mask may be an operand, or later positions may be left out: of the keys. Rows of queries
+// are there in the result, and no mask acts on rows past the end.
 void AttentionAxis(AxisContext& context) {
   if (!context.AnyPositions()) return;
   const Attributes& attributes = context.attributes();
@@ -223,12 +223,12 @@ struct LineOfWindows {
   bool rounds_up = false;
 
   bool IsElementwise() const { return reach == 0 && stride == 1 && before == 0 && behind == 0; }
-  // A request's last window may hold elements behind its end.
+  // A request's last window may hold elements past its end.
   bool LeavesEnd() const { return behind > 0 || (rounds_up && stride > 1); }
   Extent Through(const Extent& extent) const {
     const int64_t added = before + behind - reach - 1 + stride;
     if (!rounds_up) return extent.Through(added, stride);
-    // No window begins behind the end.
+    // No window begins past the end.
     return extent.Through(std::min(added + stride - 1, before - 1 + stride), stride);
   }
 };
@@ -263,7 +263,7 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   const bool same_place = positions.inner == 1 && !positions.repeated && !positions.moved;
   const bool known = same_place && explicit_pads && line.before >= 0 && line.behind >= 0;
   const std::string in_strides = absl::StrCat("reads windows in strides of ", line.stride,
-                                              ", the last of which reaches behind the end of");
+                                              ", the last of which reaches past the end of");
   if (!known) {
     if (line.stride != 1) {
       context.Look(in_strides, positions);
@@ -278,8 +278,8 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
     const std::string how =
         line.stride != 1 ? in_strides
                          : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
-                                        " ahead, behind the end of");
-    // Numbers of clients may lie below what a mask makes of the padding, which is measured in vain.
+                                        " ahead, past the end of");
+    // Numbers of clients may lie below the padding under a mask, which is measured in vain.
     const bool below = nothing == Nothing::kLowest && context.input(0).may_be_low;
     below ? context.SeeLength(how) : context.Look(how, positions);
   }
@@ -324,7 +324,7 @@ void WindowsAxis(AxisContext& context, Nothing nothing) {
       flow.along.back().padding = PaddingValue::Unknown();
     } else {
       const bool rounds_up = attributes.Int("ceil_mode", 0) != 0 && strides[d] != 1;
-      // Where averages round up, elements behind the pads count for some of them.
+      // Where averages round up, elements after the pads count for some of them.
       const bool known = explicit_pads && (!rounds_up || nothing == Nothing::kLowest);
       const LineOfWindows line = {.stride = strides[d],
                                   .before = pads[d],
@@ -347,7 +347,7 @@ void ConvAxis(AxisContext& context) {
   WindowsAxis(context, Nothing::kZero);
 }
 // An element is spread over a window, the result begins and ends where attributes say: a request's
-// last positions meet those of its padding, whose contents are for the measurement to see.
+// last positions meet its padding, whose contents are for the measurement to see.
 void ConvTransposeAxis(AxisContext& context) {
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (!context.input(i).along.empty()) return UnknownAxis(context);

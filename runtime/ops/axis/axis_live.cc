@@ -1,4 +1,4 @@
-// Axis rules of what ends where the rows of a padded batch end (ops/windows/live.h).
+// Axis rules of ops that end where the rows of a padded batch end (ops/windows/live.h).
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -36,7 +36,7 @@ void LiveExtentAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// The rows of the extents lie along those of the data, each for the same number of them.
+// The rows of the extents lie along the rows of the data, each for the same number of them.
 void CheckRows(AxisContext& context, size_t extents = kExtents) {
   const Positions* rows = context.input(0).At(0);
   const Positions* own = context.input(extents).At(0);
@@ -70,7 +70,7 @@ void LiveFillAxis(AxisContext& context) {
     }
   }
   if (counts.has_value() && !filled) context.Doubt("fills elements by the number of positions of");
-  // Where a window hides keys a query may see none but those behind the end.
+  // Where a window hides keys a query may see none but keys past the end.
   if (filled && std::isinf(value) && flow.structure == Structure::kAny) {
     context.Doubt("hides what a table of the model may have left, along");
   }
@@ -107,7 +107,7 @@ void LiveShareAxis(AxisContext& context) {
     if (context.OutputHas(extent, dim)) {
       flow.along.push_back({.dim = dim, .extent = extent});
     } else {
-      context.Doubt("shares windows out by another number than that of the positions of");
+      context.Doubt("shares windows out by another number than the positions of");
     }
   } else if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
     context.Doubt("shares windows out by the number of all positions of");
@@ -159,7 +159,7 @@ std::vector<PositionPart> CompactedParts(const AxisContext& context) {
 }  // namespace
 
 // Each row's own elements in front, in their order: how many of them come before another one is
-// told by places before the end alone, so that nothing behind it has a say.
+// told by places before the end alone, so that nothing past it has a say.
 void LiveCompactAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
   AxisFlowValue flow = context.input(0);

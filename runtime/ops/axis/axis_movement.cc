@@ -170,7 +170,7 @@ void SliceAxis(AxisContext& context) {
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
     } else if (rest.has_value() && context.OutputHas(*rest, dim)) {
-      // The rest begins as that of the request does, and ends the same distance before its end.
+      // The rest begins as the request's rest does, and ends the same distance before its end.
       if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
       kept.extent = *rest;
       continue;
@@ -247,7 +247,7 @@ void TriluAxis(AxisContext& context) {
     if (!positions.padding.Is(0)) positions.padding = PaddingValue::Unknown();
   }
   if (flow.along.size() == 2 && context.attributes().Int("upper", 1) == 0) {
-    // Keys behind the end lie behind the diagonal for every query that is not. See axis_flow.cc.
+    // Keys past the end lie past the diagonal for every query that is not. See axis_flow.cc.
     const auto k = context.has_input(1) ? context.integers(1) : std::vector<int64_t>{0};
     const bool last_two = flow.along[0].dim == context.rank(0) - 2;
     if (k && !k->empty() && (*k)[0] == 0 && last_two) {

@@ -95,7 +95,7 @@ void GemmAxis(AxisContext& context) {
 
 namespace {
 
-// Zero points of the lines of a: element i is that of position i, where a has its positions.
+// Zero points of the lines of a: element i belongs to position i, where a has its positions.
 bool ZeroPointsFollowLines(const AxisContext& context) {
   constexpr size_t kZeroPoint = 2;
   if (!context.has_input(kZeroPoint) || context.input(kZeroPoint).along.empty()) return true;

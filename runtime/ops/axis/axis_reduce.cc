@@ -72,7 +72,7 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
 // kLow: for the largest of them; kLowest: for their exponentials, to which zeros count.
 enum class Ignores { kNothing, kZero, kOne, kLow, kLowest, kHigh };
 
-// Zeros behind numbers none of which is below zero are never larger; nor are they larger than the
+// Zeros after numbers none of which is below zero are never larger; nor are they larger than the
 // ids that clients send. A value that may be a mask, but is not known to be one, is neither.
 bool NeverLarger(const AxisContext& context, const Positions& positions) {
   return positions.padding.Is(0) && context.input(0).nonnegative;
@@ -83,14 +83,14 @@ bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
          !IsFloating(context.dtype(0));
 }
 
-// A mask that is not known may hide what is looked for an extreme among; not clients' own numbers,
-// which may lie beyond any that a measurement draws.
+// A mask that is not known may hide numbers among which an extreme is looked for; not clients' own
+// numbers, which may lie beyond any that a measurement draws.
 bool MayHideExtremes(const AxisContext& context, const Positions& positions) {
   const AxisFlowValue& numbers = context.input(0);
   return MayBeMasked(positions) && !numbers.may_be_low && !numbers.may_be_high;
 }
 
-// A reduction that the padding does not change where it holds what `ignores` says.
+// A reduction that the padding does not change where it holds the value that `ignores` names.
 template <Ignores ignores>
 void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun = "") {
   const auto dims = ReducedDims(context);
@@ -120,7 +120,7 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
       context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));
       continue;
     }
-    // An average counts what it adds up: no mask in front of it takes the padding out, unless it is
+    // An average counts its summands: no mask in front of it takes the padding out, unless it is
     // divided by another one.
     const bool whole = !positions->moved && !positions->repeated && !context.is_batch() &&
                        positions->extent.is_whole();
@@ -235,7 +235,7 @@ void TopKAxis(AxisContext& context) {
     if ((fine || (all && hidden)) && !IsOutOfReach(context, positions->padding)) {
       BlameReach(context, all ? "sorts" : "picks the largest", positions->padding);
     } else if (all) {
-      context.Doubt("sorts the positions of");  // Nodes behind it may put them back.
+      context.Doubt("sorts the positions of");  // Later nodes may put them back.
     } else if (fine) {
       context.Doubt("picks some positions, of which there may be fewer than it wants, of");
     } else {
@@ -276,10 +276,10 @@ void CumulativeAxis(AxisContext& context) {
 
 namespace {
 
-// A query all of whose keys are hidden spreads its attention over what is padded as well. A table
-// may hide them all; masks may leave nothing of what a table, or another mask, leaves to it; of
-// what other data hides no request says anything. Nothing is hidden more deeply than padding that
-// holds minus infinity.
+// A query all of whose keys are hidden spreads its attention over the padding as well. A table
+// may hide them all; masks may leave nothing of the keys that a table, or another mask, leaves; of
+// keys that other data hides no request says anything. Nothing is hidden more deeply than padding
+// that holds minus infinity.
 void LeaveKeys(const Positions& positions, AxisContext& context) {
   const AxisFlowValue& scores = context.input(0);
   if (scores.lines.hidden) {

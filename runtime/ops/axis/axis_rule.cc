@@ -301,7 +301,7 @@ Structure AxisContext::JointStructure() const {
       node_.op == WhereOp::kName && input(0).structure == Structure::kKeepsFirst && !masked;
   if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
   if (joint == Structure::kApart && !moves && !FactsOf(*row).Is(kKeepsApart)) {
-    return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
+    return Structure::kKeepsFirst;  // A cap brings hidden numbers twice as high as the rest.
   }
   return joint;
 }

@@ -1,12 +1,12 @@
 // Axis rules: how the positions along one axis of a model flow through an op.
 //
 // Every row of the op table has one. A rule looks at where the positions of the operands lie and
-// what is known of the padding there, sets the same of the results, and says where the op lets one
+// the facts about the padding there, sets the same of the results, and says where the op lets one
 // position see another: that is where padding could change an answer. A rule that cannot know says
-// so (Doubt); none may call harmless what is not.
+// so (Doubt); none may call a harmful step harmless.
 //
-// The model is looked at at two sizes of the axis at once, a small one and a large one, since what
-// follows the length (one over it, positions counted from the end) differs between them.
+// The model is looked at at two sizes of the axis at once, a small and a large one, since values
+// that follow the length (one over it, positions counted from the end) differ between them.
 //
 // Threads: rules are pure functions of their context.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace reprise {
 
-// The value of the elements at positions behind the end of a request.
+// The value of the elements at positions past the end of a request.
 struct PaddingValue {
   enum class Kind {
     kUnknown,
@@ -66,8 +66,8 @@ struct Positions {
   bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
   bool settled = false;   // padding follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
-  bool repeated = false;  // the first one of something else comes behind the last position
-  // How many positions a request has here, by its size: fewer than that behind strides.
+  bool repeated = false;  // the first one of something else follows the last position
+  // How many positions a request has here, by its size: fewer than that after strides.
   Extent extent;
   // The lines that they lie in, where there are several (`repeated`), or several such dims were
   // joined (`moved` as well). Empty: one line, or it is not known.
@@ -75,7 +75,7 @@ struct Positions {
   // A request's elements come first, in their order, wherever their positions are (`moved`).
   bool compact = false;
 
-  // Rules that do not look at parts do not know what they do to them.
+  // Rules that do not look at parts do not know their effect on them.
   bool IsJoined() const { return moved && (!parts.empty() || compact); }
   // One or more; none: not known.
   std::vector<PositionPart> KnownParts() const;
@@ -89,18 +89,18 @@ inline Positions AlongDim(const Positions& positions, int64_t dim) {
 }
 
 // Which places of a line along the axis must hold another value than the fill, in a guard of a
-// request that is padded: the larger the stricter. A query that sees nothing but what is hidden
+// request that is padded: the larger the stricter. A query that sees nothing but keys hidden
 // from it spreads its attention over all keys, the padding as well.
 enum class CountingPlaces { kNone, kOne, kFirst, kAll };
 
 // Requirements on masks of a padded request, so that no query is left with hidden keys alone.
 struct MaskNeeds {
   CountingPlaces places = CountingPlaces::kNone;  // asked of every mask
-  // Inputs that hide keys of one softmax together. At most one of them may hide any, and what that
-  // one hides leaves these places.
+  // Inputs that hide keys of one softmax together. At most one of them may hide any, and that one
+  // leaves these places.
   std::map<std::string, CountingPlaces> together;
 
-  // Asks for what `other` asks for as well.
+  // Adds the demands of `other`.
   void Join(const MaskNeeds& other);
   // Nothing is asked for that `other` does not ask for.
   bool Within(const MaskNeeds& other) const;
@@ -117,14 +117,14 @@ struct TableLines {
 // The keys that a table of queries and keys hides, whatever the masks say.
 enum class Structure {
   kNone,
-  kApart,       // keeps the first key, and what it hides lies deeper than what a mask hides
+  kApart,       // keeps the first key, and hides others deeper than a mask does
   kKeepsFirst,  // no query the first key: those that follow it, say
   kAny,         // windows, blocks
 };
 
 struct AxisFlowValue {
-  // Made of constants alone, also of what may be a mask (inputs that are masks and guards, inputs
-  // without the axis), or of anything a client may send.
+  // Made of constants alone, also of values that may be a mask (inputs that are masks and guards,
+  // inputs without the axis), or of anything a client may send.
   enum class Source { kConstant, kGuards, kData };
 
   std::vector<Positions> along;  // ascending dims; empty: no position has a say of its own
@@ -143,20 +143,20 @@ struct AxisFlowValue {
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
   Structure structure = Structure::kNone;
-  TableLines lines;  // those of tables that have a say
-  // Inputs that may hide positions here: masks, ids that are compared with what their padding
+  TableLines lines;  // lines of tables that have a say
+  // Inputs that may hide positions here: masks, ids that are compared with the value their padding
   // holds, and floats that lie as masks do.
   std::set<std::string> hiders;
   // The input of integers whose elements these are, moved at most; empty: they are others.
   std::string ids;
   // Guards that may hold any integers have a say.
   bool guessed = false;
-  // Other data than that of the `hiders` has a say, or it is more than whether they hide.
+  // Other data than the `hiders` has a say, or it is more than whether they hide.
   bool by_data = false;
   // Such data may have made any of the elements as low as a mask makes them.
   bool hidden_by_data = false;
-  // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
-  // the size, which the quotient of two such does not have.
+  // The node that averaged over the axis values that are zero in the padding: off by a factor that
+  // follows the size, which the quotient of two such does not have.
   NodeId averaged = kNone;
   // Infinities or NaN may be among them for ordinary requests: elements made of padding may become
   // infinite where no others do.
@@ -178,7 +178,7 @@ struct AxisFinding {
   std::string how;   // "averages over sequence without a mask"
   // The requests that the verdict holds for: those whose masks meet these needs.
   MaskNeeds needs;
-  // The first node that passes over padding by numbers that those of a request may reach, and how:
+  // The first node that passes over padding by numbers that a request may reach, and how:
   // "node '/Softmax' (Softmax) normalises under a mask of -10000, ... over sequence". The verdict
   // holds as long as they do not. Empty: there is none.
   std::string shallow;
@@ -222,7 +222,7 @@ class AxisContext {
   int64_t axis_size() const { return options_.small_size; }
   int64_t larger_axis_size() const { return options_.large_size; }
   int64_t step() const { return options_.step; }
-  // The last of these positions is that of the request: nothing is padded, and they lie in order.
+  // The last of these positions is the request's: nothing is padded, and they lie in order.
   bool EndsWithRequest(const Positions& positions) const {
     return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&
            !positions.moved;
@@ -230,7 +230,7 @@ class AxisContext {
   size_t num_inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }
-  // Somebody reads output `i`.
+  // Returns whether output `i` is read.
   bool IsRead(size_t i) const;
   const AxisFlowValue& input(size_t i) const;
   const Shape& shape(size_t i) const;
@@ -244,8 +244,8 @@ class AxisContext {
   bool OutputGrows(int64_t dim, size_t output = 0) const;
   // It has the positions of `extent` in both graphs.
   bool OutputHas(const Extent& extent, int64_t dim, size_t output = 0) const;
-  // The positions that a dim of these sizes has: those of the axis, or of the one value whose
-  // number of positions is the same. nullopt: none is, or it is not certain which.
+  // The positions that a dim of these sizes has: the positions of the axis, or of the one value
+  // whose number of positions is the same. nullopt: none is, or it is not certain which.
   std::optional<Extent> ExtentOf(int64_t size, int64_t larger_size) const;
   std::optional<Extent> OutputExtent(int64_t dim, size_t output = 0) const;
   // The parts that values have which are as large as this at both sizes, no two alike.
@@ -271,13 +271,13 @@ class AxisContext {
   bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
   // Whether this input of the model holds floats.
   bool IsFloatInput(const std::string& name) const;
-  // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
+  // Padding of operand `i` along its dim `dim` may hold values that zero does not remove.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
   // The places that operand `i` holds may be below zero, which counts them from the end, for some
   // contents of the inputs. `column`: only those of this element of its last dim count.
   bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
 
-  // Sets where positions lie in a result. Its source follows from those of the operands: it is a
+  // Sets where positions lie in a result. Its source follows from the operands' sources: it is a
   // mask made of them with `is_mask`.
   void Set(size_t output, AxisFlowValue flow, bool is_mask = false);
 
@@ -293,12 +293,12 @@ class AxisContext {
   void Look(absl::string_view how, const Positions& positions);
   // The verdict holds where masks count at these places.
   void MustCount(CountingPlaces places);
-  // It holds where those who hide keys of operand 0 leave each query these places between them.
+  // It holds where the hiders of keys of operand 0 leave each query these places between them.
   void MustLeave(CountingPlaces places);
   // Padding shows where numbers of a request reach those that hide it. Where nothing is padded it
   // cannot.
   void MayShow(absl::string_view how);
-  // Position i sees what lies where the length says.
+  // Position i sees the position at an index computed of the length.
   void SeeLength(absl::string_view how);
   // An earlier node, `node`, mixed positions, and that matters now.
   void BlameMixing(NodeId node, absl::string_view how);
@@ -317,7 +317,7 @@ class AxisContext {
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
   bool IsNonnegative(size_t output) const;
-  // Whether result `output` may be as low, or as high, as what clients send.
+  // Whether result `output` may be as low, or as high, as clients' numbers.
   bool MayReach(size_t output, bool low) const;
   // A constant of the node is the least, or the largest, that results can be.
   bool HasBound(bool low) const;
@@ -328,14 +328,14 @@ class AxisContext {
   bool IsAtLeastOne(size_t i) const;
   // All elements are above zero.
   bool IsPositive(ValueId value, int depth = 0) const;
-  // None is above zero, as what is left of scores less the largest.
+  // None is above zero, as scores less their largest are.
   bool IsNotPositive(ValueId value) const;
   // The node makes something infinite of some numbers that are not.
   bool MayOverflow() const;
   bool MayBeUnbounded() const;
-  // Whether it is unknown already what a mask does in an operand.
+  // Whether the effect of a mask in an operand is unknown already.
   bool AnyUnknownMask() const;
-  // The results are operand `i` laid out anew, or made of its elements one by one: masks that act
+  // The results are operand `i` laid out again, or made of its elements one by one: masks that act
   // on it act on them.
   bool Carries(size_t i) const;
   // The structure that the operands hide, joined.
@@ -345,9 +345,9 @@ class AxisContext {
   // The integers that the results are, moved at most.
   std::string JointIds() const;
   bool JointByData() const;
-  // `result`: that of the node, in which padding is known.
+  // `result`: the node's, in which padding is known.
   bool MayHideByData(const AxisFlowValue& result) const;
-  // Padding of the results follows from that of the operands and from weights.
+  // Padding of the results follows from the operands' padding and from weights.
   bool IsSettled() const;
 
   AxisFinding finding_;
@@ -361,7 +361,7 @@ bool IsNeverNegative(DType dtype);
 // The type holds numbers that no model thinks of: floats, and integers of more than 16 bits.
 bool HoldsLargeNumbers(DType dtype);
 
-// "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by that of its result.
+// "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by its result's name.
 std::string AxisNodeName(const Graph& graph, const Node& node);
 
 }  // namespace reprise

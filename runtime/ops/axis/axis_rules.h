@@ -7,8 +7,8 @@ namespace reprise::ops {
 
 using AxisOf = void(AxisContext&);
 
-// The rule keeps the parts of positions (Positions::parts) where they are kept. Behind any other a
-// walk doubts what becomes of joined ones.
+// The rule keeps the parts of positions (Positions::parts) where they are kept. After any other a
+// walk doubts the result of joined ones.
 bool KnowsParts(AxisRule rule);
 
 // axis_elementwise.cc
@@ -42,7 +42,8 @@ AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis, LiveShareAxis, LiveCompactAxi
 // axis_sampling.cc
 AxisOf GridSampleAxis, RoiAlignAxis;
 
-// Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
+// Nothing is known of the padding but that a mask may act on it; or that it does not depend on
+// data.
 inline bool MayBeMasked(const Positions& positions) {
   return positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown;
 }
@@ -57,7 +58,7 @@ inline constexpr char kTakesOut[] = "takes out with zeros what may overflow in t
 // Words of ReduceMean, which others say for it.
 inline constexpr char kAverages[] = "averages over";
 
-// A number above this is too near to what models compute with to be meant as a mask.
+// A number above this is too near to the numbers of models to be meant as a mask.
 inline constexpr double kWeakestMask = -1000;
 // A number that replaces another one hides it if no number of a model is this low.
 inline constexpr double kOutOfReach = -1e8;
@@ -65,9 +66,9 @@ inline constexpr double kOutOfReach = -1e8;
 // scores that differ by this much are out of any model's reach.
 inline constexpr double kStrong = -1e30;
 
-// Whether no element of operand 0 lies beyond what its padding holds, the lowest or the highest of
-// its numbers. Where clients' numbers are in it that takes the end of the type: seconds since 1970
-// are more than 1e9.
+// Whether no element of operand 0 lies beyond the value of its padding, the lowest or the highest
+// of its numbers. Where clients' numbers are in it that takes the end of the type: seconds since
+// 1970 are more than 1e9.
 bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding);
 // Where it is not: `what` the node does, "takes the largest".
 void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding);

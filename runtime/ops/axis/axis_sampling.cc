@@ -1,4 +1,4 @@
-// Axis rules of what samples its operand at places that are data.
+// Axis rules of ops that sample their operand at places that are data.
 #include <algorithm>
 
 #include "runtime/ops/axis/axis_rules.h"
@@ -58,7 +58,7 @@ void GridSampleAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// Regions of images: each finds its image by its place in the batch, and may reach behind the
+// Regions of images: each finds its image by its place in the batch, and may reach past the
 // image's end.
 void RoiAlignAxis(AxisContext& context) {
   AxisFlowValue flow;

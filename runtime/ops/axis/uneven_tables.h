@@ -11,7 +11,7 @@ namespace reprise {
 
 // Along which dims elements of a table may differ at some sizes.
 struct UnevenDims {
-  uint64_t along = 0;    // bit i: along the dim that has i dims behind it
+  uint64_t along = 0;    // bit i: along the dim that has i dims after it
   bool unknown = false;  // the ops do not tell: along others too
 
   bool even() const { return along == 0 && !unknown; }

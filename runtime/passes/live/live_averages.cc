@@ -1,9 +1,9 @@
 // Averages over windows, of which some elements do not count.
 //
-// AveragePool divides by what lies in a window: by the request's own elements, and with
-// count_include_pad by the model's pads around them, but never by what rounding up adds after
-// these, nor by padding. Its form divides by all elements of the window, which are zeros there, and
-// multiplies by the share of each window (ops/windows/live.h).
+// AveragePool divides by the elements of a window: by the request's own elements, and with
+// count_include_pad by the model's pads around them, but never by elements that rounding up adds
+// after these, nor by padding. Its form divides by all elements of the window, which are zeros
+// there, and multiplies by the share of each window (ops/windows/live.h).
 #include <algorithm>
 #include <vector>
 

@@ -15,7 +15,7 @@ namespace reprise {
 namespace {
 
 // Sizes of the axis: those that the largest strides can be told by, and then what models that take
-// few sizes take. Remainders by small numbers differ between those of a row, where they may.
+// few sizes take. Remainders by small numbers differ between the sizes of a row, where they may.
 constexpr int64_t kSizes[][4] = {
     {227, 258, 301, 404}, {1031, 1502, 2005, 2504}, {4099, 5002, 8009, 9000}, {224, 256, 352, 416},
     {96, 64, 160, 128},   {19, 22, 25, 40},         {7, 10, 13, 16},
@@ -54,7 +54,7 @@ bool Differ(const std::vector<int64_t>& sizes) {
   return absl::c_any_of(sizes, [&](int64_t size) { return size != sizes.front(); });
 }
 
-// Whether the pads are those of `w`, and the number of windows along dim `d` is what `Through`
+// Whether the pads equal `w`'s, and the number of windows along dim `d` is what `Through`
 // says, however many positions there are: after a stride all remainders have been seen.
 bool HoldsAtAnySize(const Node& node, const ops::Windows& w, size_t d, bool rounds_up) {
   const int64_t window = (w.kernel[d] - 1) * w.dilations[d] + 1;
@@ -239,7 +239,7 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
   if (!fitting.empty() || node.op != ReshapeOp::kName || dim != RankOf(output) - 1)
     return std::nullopt;
   if (has_others_) return std::nullopt;  // Their sizes may be among the repeats.
-  // Lines of positions, those of the channels of a group say, one after another.
+  // Lines of positions, of the channels of a group for example, one after another.
   for (const LiveDim& in : Of(node.inputs[0])) {
     const int64_t count = in.extent.At(sizes_.front());
     if (in.dim != RankOf(node.inputs[0]) - 1 || in.repeats != 1 || count <= 0) continue;

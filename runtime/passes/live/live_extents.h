@@ -2,8 +2,8 @@
 // request has there.
 //
 // The model is specialised at a few sizes of the axis. Windows (convolutions, pools) say by
-// themselves what becomes of positions; behind any other node a dim lies along the axis where its
-// sizes are those of one of the operands. What is found is a guess where sizes happen to agree: the
+// themselves where positions go; after any other node a dim lies along the axis where its
+// sizes equal one operand's. The result is a guess where sizes happen to agree: the
 // walk of the certificate (certify/axis_flow.h) proves the form that is made of it.
 //
 // Threads: pure.
@@ -34,7 +34,7 @@ struct LiveDim {
 struct LiveWindows {
   int64_t dim = 0;
   Extent extent;            // the results' own
-  bool leaves_end = false;  // a request's last window may hold elements behind its end
+  bool leaves_end = false;  // a request's last window may hold elements past its end
 };
 
 // The axes of a model, by symbol.
@@ -78,7 +78,7 @@ class LiveExtents {
   // The size of the axis from which on every window of the model lies where it has elements.
   int64_t smallest() const { return smallest_; }
 
-  // From now on `value` is taken for `like`, which it is but for what lies behind the ends.
+  // From now on `value` is taken for `like`, which it is except past the ends.
   void Alias(ValueId value, ValueId like) { aliases_[value] = Resolved(like); }
 
  private:

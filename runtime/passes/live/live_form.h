@@ -3,16 +3,15 @@
 // Behind convolutions and pools with strides a request has fewer positions than it was sent with,
 // and nodes look ahead, average and normalise over them. The form has an input for each axis,
 // "reprise.live.<symbol>", bool [batch, axis]: ones for the positions of each row. From these it
-// knows where every value of a row ends (ops/windows/live.h), and behind that end a node reads what
-// its own border would hold:
+// knows where every value of a row ends (ops/windows/live.h), and past that end a node reads the
+// number that its own border would hold:
 //
 //   Conv, LpPool   zeros
 //   AveragePool   zeros, and it divides by the elements that count
 //   MaxPool, ReduceMax, GlobalMaxPool, ReduceLogSumExp   minus infinity
 //   ReduceSum, ReduceL1, ReduceL2, ReduceSumSquare, a product over the axis   zeros
-//   ReduceMean, GlobalAveragePool, InstanceNormalization   zeros, and it divides by what is live
-//   Softmax, LogSoftmax   minus infinity
-//   LSTM, GRU, RNN   the lengths of the rows
+//   ReduceMean, GlobalAveragePool, InstanceNormalization   zeros, and it divides by the live
+//   elements Softmax, LogSoftmax   minus infinity LSTM, GRU, RNN   the lengths of the rows
 //
 // The keys of a decoder with a cache lie along a size that several axes make. Where a mask of the
 // model's clients lies along it as well, a second one, "reprise.live.input.<mask>", says which of
@@ -20,7 +19,7 @@
 //
 // Nothing is changed that needs no change; a node that this does not know stays as it is. Whether
 // the form may be padded is for the certificate to say, as of any model. Where nothing is padded
-// its answers are those of the model.
+// its answers equal the model's.
 //
 // Threads: pure.
 #pragma once
@@ -46,7 +45,7 @@ struct LiveForm {
     std::vector<Extent> extents;  // that its values have, beside the size itself
     int64_t smallest = 1;         // the size from which on they have these
   };
-  Graph graph;             // inputs of the axes behind all others, in the order of `axes`
+  Graph graph;             // inputs of the axes after all others, in the order of `axes`
   std::vector<Axis> axes;  // those that windows slide along
 };
 

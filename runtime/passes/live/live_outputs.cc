@@ -57,7 +57,7 @@ std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::FindParts(ValueId val
   return ThroughOperands(node, value, dim);
 }
 
-// Dims whose elements are those of dim `dim` of the result.
+// Dims with the elements of dim `dim` of the result.
 std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughView(const Node& node,
                                                                        int64_t dim) {
   const Shape *from = ShapeOf(node.inputs[0]), *to = ShapeOf(node.outputs[0]);

@@ -171,7 +171,7 @@ bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
 void LiveRewrite::VisitWindows(NodeId id) {
   const ValueId x = graph_.node(id).input(0);
   const Border border = FactsOf(graph_.node(id).op).border;
-  // Pads that do not hang on the size can be said.
+  // Pads that do not depend on the size can be said.
   const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
   if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
     graph_.node(id).attributes.Set("auto_pad", std::string("NOTSET"));
@@ -190,7 +190,7 @@ void LiveRewrite::VisitWindows(NodeId id) {
       continue;
     }
     graph_.SetInput(id, 0, Filled(now, *in, -kInfinity));
-    // Windows that lie behind the end hold nothing that anybody may compute with.
+    // Windows that lie past the end hold nothing to compute with.
     const ValueId pooled = graph_.node(id).outputs[0];
     Filled(pooled, {.dim = windows.dim, .extent = windows.extent}, 0);
   }
@@ -241,7 +241,7 @@ ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
     const bool is_live = absl::c_any_of(live, [&](const LiveDim& one) { return one.dim == dim; });
     (is_live ? ours : others).push_back(dim);
   }
-  // The dims that no row ends along first: what is filled then is small.
+  // The dims that no row ends along first: the filled value is small then.
   ValueId mean = value;
   if (!others.empty())
     mean = Add(ReduceMeanOp::kName, {mean, Ints(others)}, {{"keepdims", int64_t{1}}});
@@ -291,7 +291,7 @@ void LiveRewrite::VisitExtreme(NodeId id) {
                         {{"keepdims", int64_t{1}}}));
 }
 
-// Statistics of each sample's channel, over what is live behind it.
+// Statistics of each sample's channel, over its live elements.
 void LiveRewrite::VisitNorm(NodeId id) {
   const Node node = graph_.node(id);
   const int64_t rank = extents_.RankOf(node.inputs[0]);
@@ -342,7 +342,7 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
     graph_.SetInput(id, 0, Filled(x, *live, -kInfinity));
     return;
   }
-  // A mask that is added is what attention is recognised by.
+  // Attention is recognised by an added mask.
   const ValueId mask =
       Add(LiveMaskOp::kName, {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
           {{"rank", rank}, {"value", -kInfinity}});

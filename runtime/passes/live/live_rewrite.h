@@ -38,10 +38,10 @@ class LiveRewrite {
   void VisitProduct(NodeId id);
   void VisitRecurrent(NodeId id);
 
-  // The dims that a reduction reduces, of those that are known; and those of them that are live.
+  // The known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
   std::vector<LiveDim> LiveAmong(ValueId value, const std::vector<int64_t>& dims) const;
-  // Its rows are those of the batch, or there is no batch.
+  // Its rows are the batch's, or there is no batch.
   bool HasRowsOfBatch(ValueId value) const;
   // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
@@ -51,7 +51,7 @@ class LiveRewrite {
   ValueId Live();
   // Returns the mask, an input of the model, that lies along dim `dim` of `value`, or kNone.
   ValueId MaskAlong(ValueId value, int64_t dim) const;
-  // Hides behind the end the keys of the softmax `id`, which lie along dim `dim` of its operand as
+  // Hides past the end the keys of the softmax `id`, which lie along dim `dim` of its operand as
   // those of a mask do.
   void HideBesideMask(NodeId id, int64_t dim);
   // How many positions of dim `dim` of `value` each row has.
@@ -59,8 +59,8 @@ class LiveRewrite {
   ValueId SizeOf(ValueId value, int64_t dim);
   // The extents of the rows of `x` where they are known, else its size.
   ValueId CountAlong(ValueId x, int64_t dim);
-  // `value` with `fill` behind the ends along `dim`. Filled with zeros it takes the place of
-  // `value` wherever that is read: nobody needs what padding became.
+  // Returns `value` with `fill` past the ends along `dim`. Filled with zeros it takes the place of
+  // `value` wherever that is read: nothing needs the padding.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);
   ValueId FillNode(ValueId value, int64_t axis, const Extent& extent, float fill);
   // The same where lines of positions lie one after another, as `source` has them apart.
@@ -75,9 +75,10 @@ class LiveRewrite {
   const LiveAxes axes_;
   LiveExtents extents_;
   ValueId live_ = kNone;
-  std::map<ValueId, ValueId> beside_;  // what hides, by mask; nothing is added to scores elsewhere
+  std::map<ValueId, ValueId>
+      beside_;  // the hiding value, by mask; nothing is added to scores elsewhere
   std::string source_op_, source_name_;  // the node that is looked at
-  ValueId lines_ = kNone;  // has the lines apart that lie one after another in what is averaged
+  ValueId lines_ = kNone;  // has the lines apart that lie one after another in the averaged value
   std::map<ValueId, NodeId> shapes_;  // the Shape of a value
   std::map<std::tuple<ValueId, int64_t, float>, ValueId> filled_;
 };

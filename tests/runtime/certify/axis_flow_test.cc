@@ -341,7 +341,7 @@ const FlowCase kFlowCases[] = {
   const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
   %y: ? = Conv(%x, %w) {pads = [1, 1], strides = [2]} @conv)",
      kMixes,
-     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches past the end "
      "of "
      "tokens"},
     {"PadsThatFollowTheSize", R"(
@@ -349,7 +349,7 @@ const FlowCase kFlowCases[] = {
   const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
   %y: ? = Conv(%x, %w) {auto_pad = "SAME_UPPER", strides = [2]} @conv)",
      kMixes,
-     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches past the end "
      "of "
      "tokens"},
     {"AveragesThatRoundUpWhereNothingIsLeft", R"(

@@ -26,7 +26,8 @@ template <>
 constexpr int kTall<1> = HWY_TARGET == HWY_AVX3 ? 6 : 3;
 
 // Returns the float sums of a vector of columns after another block; each digit has integer sums
-// of its own. `factors`: of the columns, and a panel's width further on their offsets, if `offsets`.
+// of its own. `factors`: of the columns, and a panel's width further on their offsets, if
+// `offsets`.
 template <int kDigits>
 HWY_INLINE VF AddBlock(const VU32 (&digits)[kDigits][kWide], int v, const DigitBlock& row,
                        const float* factors, bool offsets, VF sums) {

@@ -23,8 +23,8 @@ namespace reprise::cpu {
 struct DigitBlocks {
   static constexpr int64_t kStep = 8;
 
-  // Returns the length of blocks for weights in this form, or 0 where these kernels do not take it. Sums of
-  // a block stay within 32 bits, of digits 16.
+  // Returns the length of blocks for weights in this form, or 0 where these kernels do not take it.
+  // Sums of a block stay within 32 bits, of digits 16.
   static int64_t LengthFor(const BlockForm& form) { return ops::RoundedBlockOf(form.block); }
 
   DigitBlocks(const BlockForm& form, int64_t k)

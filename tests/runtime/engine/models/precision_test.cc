@@ -76,11 +76,11 @@ std::shared_ptr<Model> LoadLayers(EngineFixture& fixture, const std::string& nam
                    {.id = {name, 1}, .precision = precision, .weights = weights});
 }
 
-// What rounds, and how.
+// A policy, and the bound of its error.
 struct RoundingForm {
   Precision precision;
   WeightBits weights;
-  double most;  // of an answer, which is about 1
+  double most;  // error of an answer, which is about 1
 };
 constexpr RoundingForm kForms[] = {
     {Precision::kBf16, WeightBits::kStored, 0.01}, {Precision::kInt8, WeightBits::kStored, 0.03},
