@@ -26,6 +26,7 @@
 #include "runtime/recipe/stored_recipe.h"
 #include "tools/command.h"
 #include "tools/files/file_bytes.h"
+#include "tools/serve/store_merge.h"
 
 namespace reprise::cli {
 namespace {
@@ -36,6 +37,7 @@ struct StoreFlags {
   std::string folder;
   std::string bundle;
   std::string key;
+  std::vector<std::string> folders;  // that are merged
   int64_t max_mb = -1;
   bool constants = false;
   bool json = false;
@@ -346,6 +348,21 @@ absl::Status Import(const StoreFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status Merge(const StoreFlags& flags) {
+  std::vector<std::unique_ptr<RecipeStore>> stores;
+  for (const std::string& folder : flags.folders) {
+    ASSIGN_OR_RETURN(stores.emplace_back(), OpenStore(folder, /*read_only=*/true));
+  }
+  ASSIGN_OR_RETURN(const auto out, OpenStore(flags.folder, /*read_only=*/false));
+  ASSIGN_OR_RETURN(const MergedStores merged, MergeStores(stores, *out));
+  std::printf("%s records in %s; %s hold what several servers have learnt of a model\n",
+              Count(merged.records).c_str(), flags.folder.c_str(), Count(merged.pooled).c_str());
+  if (merged.left_out > 0) {
+    std::printf("%s damaged files are left out\n", Count(merged.left_out).c_str());
+  }
+  return absl::OkStatus();
+}
+
 using Command = absl::Status (*)(const StoreFlags&);
 
 CLI::App* AddOne(CLI::App& store, const std::string& name, const std::string& what,
@@ -417,6 +434,15 @@ void AddStore(CLI::App& app, Action& action) {
                               flags, Import, action);
   AddBundle(*imported, *flags);
   AddFolder(*imported, *flags);
+  CLI::App* merged =
+      AddOne(*store, "merge", "Joins the folders of several servers, with what each has learnt",
+             flags, Merge, action);
+  merged->add_option("folders", flags->folders, "The folders of --recipe-cache")
+      ->type_name("DIR")
+      ->required();
+  merged->add_option("--out", flags->folder, "Folder to write, or to add to")
+      ->type_name("DIR")
+      ->required();
 }
 
 }  // namespace reprise::cli

@@ -18,8 +18,8 @@ namespace reprise::client {
 
 struct RecordedShape {
   uint64_t count = 1;
-  std::map<std::string, int64_t> sizes;       // size of each axis, by name
-  std::map<std::string, std::string> inputs;  // "1x9", by input
+  std::map<std::string, int64_t> sizes;       // keyed by axis
+  std::map<std::string, std::string> inputs;  // "1x9", keyed by input
 };
 
 // A line, with its end.

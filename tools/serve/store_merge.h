@@ -1,0 +1,25 @@
+// MergeStores: the recipe stores of several servers as one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/recipe/store.h"
+
+namespace reprise::cli {
+
+struct MergedStores {
+  int64_t records = 0;   // written
+  int64_t pooled = 0;    // what several servers had learnt of one model, as one record
+  int64_t left_out = 0;  // damaged
+};
+
+// Adds the records of `stores` to `out`: of recipes, certificates and timed kernels the newest of
+// each; what was learnt of traffic is pooled (PoolUsage), with what `out` knows. Errors: a record
+// that cannot be written.
+absl::StatusOr<MergedStores> MergeStores(const std::vector<std::unique_ptr<RecipeStore>>& stores,
+                                         RecipeStore& out);
+
+}  // namespace reprise::cli
