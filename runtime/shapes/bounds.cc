@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "runtime/shapes/term.h"
 
 namespace reprise {
@@ -151,6 +153,40 @@ Interval SizeTable::Relaxed(const Polynomial& polynomial, const Interval& known,
   return known;
 }
 
+std::optional<Interval> SizeTable::CornersOf(const Polynomial& polynomial) const {
+  constexpr size_t kMostSymbols = 4;
+  absl::InlinedVector<const Term*, kMostSymbols> symbols;
+  for (const TermPart& part : polynomial.parts) {
+    for (size_t i = 0; i < part.atoms.size(); ++i) {
+      const Term* const atom = part.atoms[i];
+      if (atom->kind != TermKind::kSymbol || (i > 0 && part.atoms[i - 1] == atom)) {
+        return std::nullopt;
+      }
+      if (absl::c_linear_search(symbols, atom)) continue;
+      if (symbols.size() == kMostSymbols) return std::nullopt;
+      symbols.push_back(atom);
+    }
+  }
+  Interval bounds{kNoHigh, kNoLow};
+  for (size_t corner = 0; corner < size_t{1} << symbols.size(); ++corner) {
+    __int128 sum = polynomial.constant;
+    for (const TermPart& part : polynomial.parts) {
+      __int128 product = part.factor;
+      for (const Term* const atom : part.atoms) {
+        const auto at = absl::c_find(symbols, atom) - symbols.begin();
+        const Interval range = BoundsOfAtom(*atom);
+        const int64_t end = (corner >> at & 1) != 0 ? range.high : range.low;
+        if (__builtin_mul_overflow(product, static_cast<__int128>(end), &product)) {
+          return std::nullopt;
+        }
+      }
+      if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+    }
+    bounds = {std::min(bounds.low, Saturated(sum)), std::max(bounds.high, Saturated(sum))};
+  }
+  return bounds;
+}
+
 Interval SizeTable::BoundsOf(const Polynomial& polynomial, int depth) const {
   Interval bounds{polynomial.constant, polynomial.constant};
   for (const TermPart& part : polynomial.parts) {
@@ -179,7 +215,9 @@ Interval SizeTable::BoundsOf(const Polynomial& polynomial, int depth) const {
       }
     }
   }
-  if (Decides(bounds) || depth >= kMostDepth) return bounds;
+  if (Decides(bounds)) return bounds;
+  if (const auto corners = CornersOf(polynomial)) return bounds.Within(*corners);
+  if (depth >= kMostDepth) return bounds;
   return Relaxed(polynomial, bounds, depth);
 }
 
@@ -189,7 +227,10 @@ Interval SizeTable::Bounds(Size size) const {
 }
 
 void SizeTable::Learn(Size form, Guard::Relation relation, int64_t number) {
-  guards_.push_back({.form = form, .relation = relation, .number = number, .origin = origin_});
+  if (!assumes_) {
+    guards_.push_back({.form = form, .relation = relation, .number = number, .origin = origin_});
+    if (open_) return;
+  }
   if (relation == Guard::Relation::kUnequal) {
     unequal_.insert({form.term(), number});
     return;
@@ -201,15 +242,35 @@ void SizeTable::Learn(Size form, Guard::Relation relation, int64_t number) {
   known = known.Within(said);
 }
 
-std::optional<bool> SizeTable::IsZero(Size size) {
+std::optional<bool> SizeTable::KnownZero(Size size) const {
   if (size.is_constant()) return size.hint() == 0;
   const Interval bounds = Bounds(size);
   if (bounds.low > 0 || bounds.high < 0) return false;
   if (bounds.low == 0 && bounds.high == 0) return true;
   const Polynomial polynomial = Polynomial::Of(size);
+  if (polynomial.constant % FormOf(polynomial).factor != 0) return false;
+  return std::nullopt;
+}
+
+std::optional<bool> SizeTable::KnownNotNegative(Size size) const {
+  const Interval bounds = Bounds(size);
+  if (bounds.low >= 0) return true;
+  if (bounds.high < 0) return false;
+  return std::nullopt;
+}
+
+void SizeTable::AssumeNotNegative(Size size) {
+  if (size.hint() < 0) return;
+  assumes_ = true;
+  (void)IsNotNegative(size);
+  assumes_ = false;
+}
+
+std::optional<bool> SizeTable::IsZero(Size size) {
+  const std::optional<bool> known = KnownZero(size);
+  if (known.has_value() || size.term()->indexed) return known;
+  const Polynomial polynomial = Polynomial::Of(size);
   const Form form = FormOf(polynomial);
-  if (polynomial.constant % form.factor != 0) return false;
-  if (size.term()->indexed) return std::nullopt;
   const int64_t number = -polynomial.constant / form.factor;
   const Size parts = Make(form.parts);
   if (unequal_.contains({parts.term(), number})) return false;
@@ -229,11 +290,8 @@ std::optional<bool> SizeTable::IsZero(Size size) {
 }
 
 std::optional<bool> SizeTable::IsNotNegative(Size size) {
-  if (size.is_constant()) return size.hint() >= 0;
-  const Interval bounds = Bounds(size);
-  if (bounds.low >= 0) return true;
-  if (bounds.high < 0) return false;
-  if (size.term()->indexed) return std::nullopt;
+  const std::optional<bool> known = KnownNotNegative(size);
+  if (known.has_value() || size.term()->indexed) return known;
   const Polynomial polynomial = Polynomial::Of(size);
   const Form form = FormOf(polynomial);
   const Size parts = Make(form.parts);

@@ -61,7 +61,8 @@ std::optional<int64_t> SizeEvaluator::At(Size size, absl::Span<const int64_t> in
 
 bool SizeEvaluator::InRegion() {
   for (size_t i = 0; i < symbols_.size(); ++i) {
-    if (symbols_[i] < table_.LeastOf(i) || symbols_[i] > SizeTable::kMostSize) return false;
+    const Interval& range = table_.RangeOf(i);
+    if (symbols_[i] < range.low || symbols_[i] > range.high) return false;
   }
   return std::all_of(table_.guards().begin(), table_.guards().end(), [&](const Guard& guard) {
     const std::optional<int64_t> value = At(guard.form);

@@ -184,15 +184,15 @@ Size SizeTable::Intern(Term term) {
   return Size(made->hint, made);
 }
 
-Size SizeTable::Symbol(const std::string& name, int64_t hint, int64_t least) {
+Size SizeTable::Symbol(const std::string& name, int64_t hint, int64_t least, int64_t most) {
   if (auto it = symbol_numbers_.find(name); it != symbol_numbers_.end()) return sizes_[it->second];
   const Size size = Intern(
       {.kind = TermKind::kSymbol, .hint = hint, .number = static_cast<int64_t>(symbols_.size())});
   symbol_numbers_.emplace(name, symbols_.size());
   symbols_.push_back(name);
-  least_.push_back(least);
+  ranges_.push_back({.low = least, .high = most});
   sizes_.push_back(size);
-  known_[size.term()] = {.low = least, .high = kMostSize};
+  known_[size.term()] = ranges_.back();
   return size;
 }
 

@@ -87,12 +87,15 @@ class SizeTable {
   // The largest size of an axis that terms are right for.
   static constexpr int64_t kMostSize = int64_t{1} << 40;
 
-  SizeTable() = default;
+  // In an open table numbers stay terms where the bounds of axes do not decide about them: nothing
+  // is chosen for the sizes at hand. What a shape rule must decide it does, and the guard is
+  // recorded each time, for each node that asks.
+  explicit SizeTable(bool open = false) : open_(open) {}
   SizeTable(const SizeTable&) = delete;
   SizeTable& operator=(const SizeTable&) = delete;
 
-  // The axis `name`, which is at least `least`. One symbol a name: the first hint holds.
-  Size Symbol(const std::string& name, int64_t hint, int64_t least = 0);
+  // The axis `name`, which is from `least` to `most`. One symbol a name: the first hint holds.
+  Size Symbol(const std::string& name, int64_t hint, int64_t least = 0, int64_t most = kMostSize);
   Size Index(int64_t dim);
   Size Choice(Size condition, Size yes, Size no);
   Size Call(std::shared_ptr<const SizeFunction> function, std::vector<Size> operands);
@@ -102,8 +105,9 @@ class SizeTable {
   // `size` with indices replaced: index `d` by `indices[d]`.
   Size Substitute(Size size, absl::Span<const Size> indices);
 
-  // Returns the least size that `Symbol` was given for symbol number `symbol`.
-  int64_t LeastOf(size_t symbol) const { return least_[symbol]; }
+  bool open() const { return open_; }
+  // Returns the sizes that `Symbol` was given for symbol number `symbol`.
+  const Interval& RangeOf(size_t symbol) const { return ranges_[symbol]; }
 
   // Bounds that hold in the region so far.
   Interval Bounds(Size size) const;
@@ -111,6 +115,11 @@ class SizeTable {
   // nullopt then.
   std::optional<bool> IsZero(Size size);
   std::optional<bool> IsNotNegative(Size size);
+  // The same by bounds alone: nullopt where they leave it open.
+  std::optional<bool> KnownZero(Size size) const;
+  std::optional<bool> KnownNotNegative(Size size) const;
+  // Takes for granted that `size` is not negative, as dims are wherever a model takes its sizes.
+  void AssumeNotNegative(Size size);
 
   // Who asks, for the guards that follow.
   void set_origin(int64_t node) {
@@ -134,11 +143,15 @@ class SizeTable {
   Interval BoundsOfAtom(const Term& atom) const;
   Interval BoundsOf(const Polynomial& polynomial, int depth) const;
   Interval Relaxed(const Polynomial& polynomial, const Interval& known, int depth) const;
+  // The bounds of a polynomial over symbols alone, each of them once in a product: its extremes lie
+  // where all sizes are extreme. nullopt for others.
+  std::optional<Interval> CornersOf(const Polynomial& polynomial) const;
   void Learn(Size form, Guard::Relation relation, int64_t number);
 
+  const bool open_;
   std::vector<std::string> symbols_;
-  std::vector<int64_t> least_;  // one a symbol
-  std::vector<Size> sizes_;     // one a symbol
+  std::vector<Interval> ranges_;  // one a symbol
+  std::vector<Size> sizes_;       // one a symbol
   std::map<std::string, size_t> symbol_numbers_;
   std::vector<std::unique_ptr<const Term>> terms_;  // indexed by id
   absl::flat_hash_map<std::string, const Term*> by_key_;
@@ -148,6 +161,7 @@ class SizeTable {
   std::vector<Guard> guards_;
   std::vector<Pair> unlike_;  // what was compared since the origin was set
   int64_t origin_ = -1;
+  bool assumes_ = false;  // what is learnt is no guard
 };
 
 }  // namespace reprise

@@ -120,7 +120,7 @@ absl::Status AxisMeasurement::Watch() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(watched_,
-                   WatchedForm::Make(subject_, prober_.sampler(), runners_, position_, options_));
+                   WatchedForm::Make(subject_, prober_.readings(), runners_, position_, options_));
   return watched_ == nullptr ? absl::OkStatus() : Look();
 }
 

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "runtime/certify/size_forms.h"
-#include "runtime/certify/size_numbers.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
@@ -46,9 +44,6 @@ constexpr int64_t kOtherBatch = 3;
 // layer are no other axes for a table.
 constexpr int64_t kWide[] = {512, 224, 64};
 constexpr int64_t kMostOthers = 4;
-constexpr int64_t kHighBatch = 7;
-// A request may have more of the other axes than any bucket.
-constexpr int64_t kLargestRequest = 1 << 20;
 
 // Whether strides leave another number of positions, more than one, at each of the two sizes that
 // `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved
@@ -97,13 +92,12 @@ bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
 class Finder {
  public:
   explicit Finder(const PaddingLeakQuestion& question)
-      : question_(question), tables_(question.graph) {}
+      : question_(question), axes_(question.readings.axes()), tables_(question.readings.graph()) {}
 
   AxisFinding Run() {
     AxisFinding walked = Walk();
-    if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
-    AxisFinding chosen =
-        FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
+    if (walked.verdict == Verdict::kMixes) return walked;
+    AxisFinding chosen = FindSizeChoices(question_.readings, question_.position, question_.largest);
     chosen.needs = walked.needs;
     chosen.shallow = walked.shallow;
     return chosen.verdict > walked.verdict ? chosen : walked;
@@ -114,7 +108,7 @@ class Finder {
     std::string refusal;
     std::optional<AxisFinding> finding;
     for (const int64_t other : kOtherSizes) {
-      for (const auto& [small, large] : SizesIn(question_.axes[question_.position].step)) {
+      for (const auto& [small, large] : SizesIn(axes_[question_.position].step)) {
         const auto a = At(small, other), b = At(large, other);
         if (a.ok() && b.ok() && (!finding.has_value() || TellsStridesApart(*a, *b))) {
           finding = Look(small, *a, large, *b, other);
@@ -131,14 +125,14 @@ class Finder {
   }
 
   absl::StatusOr<Graph> At(int64_t size, int64_t other) {
-    Binding binding = {.axes = question_.sampler.fixed()};
-    for (size_t i = 0; i < question_.axes.size(); ++i) {
-      const ModelAxis& axis = question_.axes[i];
+    Binding binding = {.axes = question_.readings.fixed()};
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const ModelAxis& axis = axes_[i];
       binding.axes[axis.symbol] = i == question_.position ? size
                                   : axis.is_batch         ? kOtherBatch
                                                           : RoundUpTo(other, axis.step);
     }
-    absl::StatusOr<Graph> specialized = Specialize(question_.graph, binding, kOnlyRead);
+    absl::StatusOr<Graph> specialized = Specialize(question_.readings.graph(), binding, kOnlyRead);
     if (specialized.ok()) uneven_ = &tables_.UnevenAt(binding);
     return specialized;
   }
@@ -158,8 +152,8 @@ class Finder {
   // Many queries of few keys: a table may leave some of them none.
   void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) {
     const auto others =
-        absl::c_count_if(question_.axes, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
-    if (question_.axes[question_.position].is_batch || others < 1 || others > kMostOthers) return;
+        absl::c_count_if(axes_, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
+    if (axes_[question_.position].is_batch || others < 1 || others > kMostOthers) return;
     for (const int64_t wide : kWide) {
       if (wide <= other) return;
       const auto a = At(small, wide), b = At(large, wide);
@@ -177,7 +171,7 @@ class Finder {
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
-    const ModelAxis& axis = question_.axes[question_.position];
+    const ModelAxis& axis = axes_[question_.position];
     const AxisFlowOptions options = {.axis = axis.label,
                                      .is_batch = axis.is_batch,
                                      .small_size = small,
@@ -212,75 +206,13 @@ class Finder {
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
   const PaddingLeakQuestion& question_;
+  const std::vector<ModelAxis>& axes_;
   SizeTables tables_;
   const UnevenTables* uneven_ = nullptr;  // once a size was looked at
 };
 
 }  // namespace
 
-std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) const {
-  Binding binding = {.axes = fixed_};
-  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
-  SpecializeTrace trace;
-  SpecializeOptions options = kOnlyRead;
-  options.trace = &trace;
-  if (!Specialize(graph_, binding, options).ok()) return std::nullopt;
-  return SizeSample{sizes, std::move(trace.constants), std::move(trace.shapes)};
-}
-
-void SizeSampler::FindGrid() const {
-  // A sample takes a specialisation; they are as many as two to the power of the axes.
-  if (axes_.size() > SizePolynomial::kMaxAxes) return;
-  for (const auto& [small, large] : kSizePairs) {
-    std::vector<SizeSample> grid;
-    const size_t corners = size_t{1} << axes_.size();
-    for (size_t corner = 0; corner < corners; ++corner) {
-      std::vector<int64_t> sizes;
-      for (size_t i = 0; i < axes_.size(); ++i) {
-        const bool high = (corner >> i & 1) != 0;
-        const int64_t step = axes_[i].step, low_size = RoundUpTo(small, step);
-        const int64_t high_size = std::max(RoundUpTo(large, step), low_size + step);
-        sizes.push_back(axes_[i].is_batch ? (high ? kHighBatch : kOtherBatch)
-                                          : (high ? high_size : low_size));
-      }
-      std::optional<SizeSample> sample = At(sizes);
-      if (!sample.has_value()) break;
-      grid.push_back(*std::move(sample));
-    }
-    if (grid.size() < corners) continue;
-    grid_ = std::move(grid);
-    // Whether what looks like straight lines is: sizes of another remainder.
-    for (size_t i = 0; i < axes_.size(); ++i) {
-      std::vector<int64_t> sizes = grid_[0].sizes;
-      sizes[i] = RoundUpTo(2 * grid_[corners - 1].sizes[i] + 2, axes_[i].step);
-      if (std::optional<SizeSample> sample = At(sizes)) grid_.push_back(*std::move(sample));
-    }
-    return;
-  }
-}
-
-SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
-  std::call_once(looked_, [this] { FindGrid(); });
-  SizeQuestion question = {
-      .graph = &graph_, .axis = axes_[position].label, .position = position, .samples = grid_};
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    question.largest.push_back(i == position && largest > 0 ? largest : kLargestRequest);
-  }
-  if (grid_.empty() || largest == 0) return question;
-  std::vector<int64_t> sizes = grid_[0].sizes;
-  sizes[position] = largest;
-  if (std::optional<SizeSample> sample = At(sizes)) question.samples.push_back(*std::move(sample));
-  return question;
-}
-
 AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question) { return Finder(question).Run(); }
-
-AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
-                          int64_t largest) {
-  if (!MayHoldSizeChoices(graph) && !MayHoldSizeForms(graph)) return {};
-  SizeQuestion question = sampler.Ask(position, largest);
-  question.forms = true;
-  return FindSizeChoices(question);
-}
 
 }  // namespace reprise

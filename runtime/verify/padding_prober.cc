@@ -163,10 +163,10 @@ absl::StatusOr<AxisCertificate> OrRefused(AxisCertificate certificate,
 }  // namespace
 
 PaddingProber::PaddingProber(const ProofSubject& subject, const Graph& graph,
-                             const SizeSampler& sampler, ProofRunner* runner)
+                             const SizeReadings& readings, ProofRunner* runner)
     : subject_(subject),
       graph_(graph),
-      sampler_(sampler),
+      readings_(readings),
       runner_(runner),
       inputs_(subject.inputs),
       outputs_(subject.outputs) {
@@ -245,12 +245,8 @@ AxisFinding PaddingProber::FindLeak(size_t position, absl::Span<const InputRange
                                     int64_t largest, const AxisCertificate& certificate,
                                     const std::map<std::string, double>& fills,
                                     bool own_end) const {
-  PaddingLeakQuestion question = {.graph = graph_,
-                                  .axes = subject_.axes,
-                                  .sampler = sampler_,
-                                  .position = position,
-                                  .largest = largest,
-                                  .own_end = own_end};
+  PaddingLeakQuestion question = {
+      .readings = readings_, .position = position, .largest = largest, .own_end = own_end};
   const std::set<std::string> moving = MovingInputs(subject_.axes[position].symbol);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const ProbeInput& input = inputs_[i];

@@ -3,7 +3,7 @@
 // Runs the model at exact shapes, without padding, on one runner, and asks what the ops say.
 //
 // Ownership: borrows everything that it is made with. Threads: one caller at a time; probers with
-// runners of their own work side by side and may share the sampler.
+// runners of their own work side by side and may share the readings.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace reprise {
 
 class PaddingProber {
  public:
-  // `graph`: that of the subject, or another form of it. `sampler`: of the same graph. `runner`:
+  // `graph`: that of the subject, or another form of it. `readings`: of the same graph. `runner`:
   // null where nothing is run.
-  PaddingProber(const ProofSubject& subject, const Graph& graph, const SizeSampler& sampler,
+  PaddingProber(const ProofSubject& subject, const Graph& graph, const SizeReadings& readings,
                 ProofRunner* runner);
   PaddingProber(const PaddingProber&) = delete;
   PaddingProber& operator=(const PaddingProber&) = delete;
@@ -78,7 +78,7 @@ class PaddingProber {
   absl::Status Check(PackingCheck& check, absl::Span<const InputRange> ranges,
                      const ProbeOptions& options, const PackingCheck::Rounds& rounds) const;
 
-  const SizeSampler& sampler() const { return sampler_; }
+  const SizeReadings& readings() const { return readings_; }
   const std::string& output(size_t i) const { return outputs_[i]; }
   const Graph& graph() const { return graph_; }
 
@@ -98,7 +98,7 @@ class PaddingProber {
 
   const ProofSubject& subject_;
   const Graph& graph_;
-  const SizeSampler& sampler_;
+  const SizeReadings& readings_;
   ProofRunner* const runner_;
   std::vector<ProbeInput> inputs_;
   std::vector<int64_t> hot_depths_;  // one an input: see HotDepth; 0: none

@@ -79,9 +79,9 @@ void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
 class Decisions {
  public:
   // `buckets`: by axis.
-  Decisions(const SizeSampler& sampler, const ProofSubject& subject,
+  Decisions(const SizeReadings& readings, const ProofSubject& subject,
             const std::vector<std::vector<int64_t>>& buckets)
-      : sampler_(sampler), subject_(subject), buckets_(buckets) {}
+      : readings_(readings), subject_(subject), buckets_(buckets) {}
 
   // Fills in what each of `axes`, which are the subject's, decides. One whose padded sizes decide
   // something that matters to another one loses its certificate.
@@ -89,7 +89,7 @@ class Decisions {
     const auto certified = [](const ModelAxis& axis) { return axis.certificate.certified; };
     if (!absl::c_any_of(axes, certified)) return;
     for (size_t i = 0; i < axes.size(); ++i) {
-      const AxisFinding finding = FindDecisions(subject_.graph, sampler_, i);
+      const AxisFinding finding = FindSizeChoices(readings_, i, /*largest=*/0, /*forms=*/true);
       if (finding.proved()) continue;
       axes[i].decision = {.words = MixingWords(finding)};
       if (!axes[i].certificate.certified) continue;
@@ -109,7 +109,9 @@ class Decisions {
   absl::Status CheckPadded(const std::vector<ModelAxis>& axes, size_t axis) const {
     const int64_t largest = axes[axis].decision.alike_up_to;
     if (largest == 0) return absl::OkStatus();  // It has no buckets, and is not padded either.
-    if (FindDecisions(subject_.graph, sampler_, axis, largest).proved()) return absl::OkStatus();
+    if (FindSizeChoices(readings_, axis, largest, /*forms=*/true).proved()) {
+      return absl::OkStatus();
+    }
     SizeSlices::Slice slice(axes.size(), SizeSlices::kFree);
     slice[axis] = largest;
     std::vector<int64_t> padded_to;
@@ -120,7 +122,7 @@ class Decisions {
     return SliceProof(subject_, slice, std::move(padded_to)).Run();
   }
 
-  const SizeSampler& sampler_;
+  const SizeReadings& readings_;
   const ProofSubject& subject_;
   const std::vector<std::vector<int64_t>>& buckets_;
 };
@@ -194,7 +196,7 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     RefuseUnprovedProducts(subject_.output_shapes, own, axes);
     return absl::OkStatus();
   }));
-  Decisions(lanes_.sampler(), subject_, buckets).Note(axes);
+  Decisions(lanes_.readings(), subject_, buckets).Note(axes);
   for (const size_t i : wanted) {
     if (!rests[i].has_value() || !axes[i].certificate.certified) continue;
     findings.pending.axes.push_back({i, *std::move(rests[i])});
@@ -236,7 +238,7 @@ absl::StatusOr<std::optional<PendingProof>> PaddingProof::Defer(
       axis.certificate = {.axis = axis.label, .certified = true, .reason = kNotMeasuredYet};
     }
   }
-  Decisions(lanes_.sampler(), subject_, options.buckets).Note(axes);
+  Decisions(lanes_.readings(), subject_, options.buckets).Note(axes);
   for (size_t i = 0; i < axes.size(); ++i) {
     const AxisCertificate& certificate = axes[i].certificate;
     if (certificate.certified) pending.axes.push_back({.position = i});
@@ -271,7 +273,7 @@ absl::StatusOr<AxisCertificate> PaddingProof::ConfirmClosely(size_t position,
   std::unique_ptr<const WatchedForm> watched;
   if (!proved) {
     ASSIGN_OR_RETURN(watched,
-                     WatchedForm::Make(subject_, prober.sampler(), runners_, position, options));
+                     WatchedForm::Make(subject_, prober.readings(), runners_, position, options));
   }
   if (watched == nullptr) return prober.Confirm(certificate, ranges, options);
   return watched->prober().Confirm(certificate, ranges, watched->OptionsFrom(options));

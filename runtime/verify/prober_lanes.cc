@@ -28,7 +28,7 @@ absl::Status ProberLanes::AddLane() {
   if (use_ == Use::kRun) {
     ASSIGN_OR_RETURN(lane.runner, runners_.NewRunner());
   }
-  lane.prober = std::make_unique<PaddingProber>(subject_, graph_, sampler_, lane.runner.get());
+  lane.prober = std::make_unique<PaddingProber>(subject_, graph_, readings_, lane.runner.get());
   lanes_.push_back(std::move(lane));
   return absl::OkStatus();
 }

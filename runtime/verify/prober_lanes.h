@@ -23,9 +23,9 @@ class ProberLanes {
         graph_(graph),
         runners_(runners),
         use_(use),
-        sampler_(graph, subject.axes) {}
+        readings_(graph, subject.axes) {}
 
-  const SizeSampler& sampler() const { return sampler_; }
+  const SizeReadings& readings() const { return readings_; }
 
   // Calls `work` for each of [0, count), on as many threads as there are cores. Returns the first
   // error. RESOURCE_EXHAUSTED: no memory for a runner.
@@ -43,7 +43,7 @@ class ProberLanes {
   const Graph& graph_;
   ProofRunners& runners_;
   const Use use_;
-  const SizeSampler sampler_;
+  const SizeReadings readings_;
   std::vector<Lane> lanes_;
 };
 

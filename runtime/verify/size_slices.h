@@ -1,7 +1,7 @@
 // SizeSlices: where, among the sizes that decide something in a model, its certificates hold.
 //
-// An axis decides where its size chooses a branch, a number or a form (certify/size_flow.h,
-// size_forms.h). What is certified of another axis was looked at for one outcome of that choice. A
+// An axis decides where its size chooses a branch, a number or a form (size_choices.h).
+// What is certified of another axis was looked at for one outcome of that choice. A
 // **slice** is a choice of sizes for the axes that decide: there the certificates are looked at
 // once more (slice_proof.h), when the first request comes; requests of a slice where they do not
 // hold run exact, alone and unpadded.

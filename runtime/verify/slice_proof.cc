@@ -166,21 +166,18 @@ SliceProof::SliceProof(const ProofSubject& subject, const SizeSlices::Slice& sli
 
 absl::Status SliceProof::Run() const {
   RETURN_IF_ERROR(CompareOutputs());
-  const SizeSampler sampler(subject_.graph, axes_, fixed_);
+  const SizeReadings readings(subject_.graph, axes_, fixed_);
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (IsPadded(i)) RETURN_IF_ERROR(ProveAxis(sampler, i));
+    if (IsPadded(i)) RETURN_IF_ERROR(ProveAxis(readings, i));
   }
   return absl::OkStatus();
 }
 
-absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) const {
+absl::Status SliceProof::ProveAxis(const SizeReadings& readings, size_t position) const {
   const ModelAxis& axis = axes_[position];
   const AxisCertificate& certificate = axis.certificate;
-  PaddingLeakQuestion question = {.graph = subject_.graph,
-                                  .axes = axes_,
-                                  .sampler = sampler,
-                                  .position = position,
-                                  .largest = LargestTaken(position)};
+  PaddingLeakQuestion question = {
+      .readings = readings, .position = position, .largest = LargestTaken(position)};
   for (const std::string& guard : certificate.guards) {
     const auto named = [&](const ProbeInput& input) { return input.name == guard; };
     const auto input = absl::c_find_if(subject_.inputs, named);

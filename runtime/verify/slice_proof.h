@@ -30,7 +30,7 @@ class SliceProof {
   absl::Status Run() const;
 
  private:
-  absl::Status ProveAxis(const SizeSampler& sampler, size_t position) const;
+  absl::Status ProveAxis(const SizeReadings& readings, size_t position) const;
   // The largest bucket of the axis at `position` that the model takes there; 0: none.
   int64_t LargestTaken(size_t position) const;
   // Why the outputs are no longer those that replays are cut by.

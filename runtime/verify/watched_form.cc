@@ -125,7 +125,7 @@ class Movement {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WatchedForm>> WatchedForm::Make(const ProofSubject& subject,
-                                                               const SizeSampler& sampler,
+                                                               const SizeReadings& readings,
                                                                ProofRunners& runners,
                                                                size_t position,
                                                                const ProbeOptions& options) {
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<WatchedForm>> WatchedForm::Make(const ProofSubjec
                                                   .log = subject.log});
   ASSIGN_OR_RETURN(form->runner_, runners.NewRunner(form->graph_));
   form->prober_ =
-      std::make_unique<PaddingProber>(*form->subject_, form->graph_, sampler, form->runner_.get());
+      std::make_unique<PaddingProber>(*form->subject_, form->graph_, readings, form->runner_.get());
   return form;
 }
 

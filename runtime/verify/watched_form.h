@@ -28,7 +28,7 @@ class WatchedForm {
   // For the axis at `position`, looked at as `options` say. Null where nothing is to be watched.
   // RESOURCE_EXHAUSTED: there is no memory for a runner.
   static absl::StatusOr<std::unique_ptr<WatchedForm>> Make(const ProofSubject& subject,
-                                                           const SizeSampler& sampler,
+                                                           const SizeReadings& readings,
                                                            ProofRunners& runners, size_t position,
                                                            const ProbeOptions& options);
   WatchedForm(const WatchedForm&) = delete;

@@ -17,7 +17,7 @@
 namespace reprise {
 
 // Raised when the findings of the measurement change.
-inline constexpr int kCertifyVersion = 16;
+inline constexpr int kCertifyVersion = 17;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text

@@ -91,16 +91,13 @@ void SectionPadding::Prove() {
   for (const Axis& axis : axes_) {
     axes.push_back({.label = "what is found", .symbol = axis.symbols[0]});
   }
-  const SizeSampler sampler(merged, axes);
+  const SizeReadings readings(merged, axes);
   bool any = false;
   for (size_t i = 0; i < axes_.size(); ++i) {
-    const AxisFinding finding = FindPaddingLeak({.graph = merged,
-                                                 .axes = axes,
-                                                 .sampler = sampler,
-                                                 .position = i,
-                                                 .largest = kLargestLookedAt});
+    const AxisFinding finding =
+        FindPaddingLeak({.readings = readings, .position = i, .largest = kLargestLookedAt});
     axes_[i].padded = finding.verdict == AxisFinding::Verdict::kProved;
-    axes_[i].decides = !FindDecisions(merged, sampler, i).proved();
+    axes_[i].decides = !FindSizeChoices(readings, i, /*largest=*/0, /*forms=*/true).proved();
     if (!axes_[i].padded) axes_[i].why_not = MixingWords(finding);
     any |= axes_[i].padded;
   }
@@ -155,16 +152,13 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
     positions.push_back(i);
     free.push_back(at.back());
   }
-  const SizeSampler sampler(merged, axes, fixed);
+  const SizeReadings readings(merged, axes, fixed);
   std::vector<std::string> symbols;
   for (size_t i = 0; i < axes.size(); ++i) {
     symbols.push_back(axes[i].symbol);
     if (!axes_[positions[i]].padded) continue;
-    const AxisFinding finding = FindPaddingLeak({.graph = merged,
-                                                 .axes = axes,
-                                                 .sampler = sampler,
-                                                 .position = i,
-                                                 .largest = kLargestLookedAt});
+    const AxisFinding finding =
+        FindPaddingLeak({.readings = readings, .position = i, .largest = kLargestLookedAt});
     if (!finding.proved()) return false;
   }
   const auto fit = FitOutputShapes(merged, symbols, base,

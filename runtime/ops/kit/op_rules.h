@@ -1,6 +1,6 @@
 // The rules that a row of the op table may name. Each list is interpreted in one place: `Sign`,
-// `Positive` and `Overflow` by ops/axis, `Sizes` and `Growth` by certify, `RowRule` by recipe, the
-// others by passes. The first one of each holds where a row says nothing.
+// `Positive` and `Overflow` by ops/axis, `Sizes` by verify, `Growth` by passes/read, `RowRule` by
+// recipe, the others by passes. The first one of each holds where a row says nothing.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ enum class Elements : uint8_t {
   kChosen,    // operand 1 or 2, as operand 0 says
 };
 
-// How numbers that are made of sizes flow through the op, for certify/size_rules.
+// How numbers that are made of sizes flow through the op, for verify/size_uses.
 enum class Sizes : uint8_t {
   kUnknown,  // the op decides something by the size
   kOfShape,  // makes numbers of the shape of its operand

@@ -186,9 +186,14 @@ absl::Status IntegerRange(InferContext& context) {
     context.SetOutput(0, context.dtype(0), {static_cast<int64_t>(std::max(0.0, count))});
     return absl::OkStatus();
   }
-  const bool none = up ? bounds[1] <= bounds[0] : bounds[0] <= bounds[1];
-  const Size count =
-      none ? Size(0) : ((up ? bounds[1] - bounds[0] : bounds[0] - bounds[1]) - 1) / stride + 1;
+  const Size apart = up ? bounds[1] - bounds[0] : bounds[0] - bounds[1];
+  Size count;
+  if (stride == 1) {
+    // Nothing to decide at 0, where it is a count like any other.
+    count = apart < 0 ? Size(0) : apart;
+  } else {
+    count = apart <= 0 ? Size(0) : (apart - 1) / stride + 1;
+  }
   context.SetOutput(0, context.dtype(0), {count});
   return absl::OkStatus();
 }

@@ -56,7 +56,12 @@ absl::StatusOr<SliceSpec<Number>> ResolveSlice(
     const Number distance = step > 0 ? end - start : start - end;
     // A step longer than the distance takes one element, and INT64_MIN has no magnitude.
     const int64_t stride = step > 0 ? step : step == INT64_MIN ? INT64_MAX : -step;
-    spec.sizes[axis] = distance <= 0 ? Number(0) : (distance - 1) / stride + 1;
+    if (stride == 1) {
+      // Nothing to decide at 0, where it is a size like any other.
+      spec.sizes[axis] = distance < 0 ? Number(0) : distance;
+    } else {
+      spec.sizes[axis] = distance <= 0 ? Number(0) : (distance - 1) / stride + 1;
+    }
     spec.starts[axis] = start;
     spec.steps[axis] = step;
   }

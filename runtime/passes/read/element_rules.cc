@@ -327,13 +327,19 @@ absl::StatusOr<Size> Called(const ElementContext& context, std::vector<CallOpera
   return context.table.Call(std::move(call), std::move(numbers));
 }
 
-// Whether arithmetic with these would overflow; they are constants then.
-bool PinHuge(std::vector<Size>& numbers) {
+// Whether arithmetic with these would overflow, so that kernels alone say what it makes. They are
+// constants then, but in an open table, where comparing them is no arithmetic.
+bool PinHuge(const ElementContext& context, std::vector<Size>& numbers) {
   constexpr int64_t kHuge = int64_t{1} << 48;
   const bool huge = std::any_of(numbers.begin(), numbers.end(), [](Size size) {
     return size.hint() <= -kHuge || size.hint() >= kHuge;
   });
   if (!huge) return false;
+  if (context.table.open()) {
+    const Sizes sizes = FactsOf(context.node.op).sizes;
+    return sizes != Sizes::kComparison && sizes != Sizes::kExtreme && sizes != Sizes::kBounded &&
+           sizes != Sizes::kChoice;
+  }
   for (Size& number : numbers) {
     if (number.term() == nullptr || !number.term()->indexed) number = number.Pinned();
   }
@@ -350,7 +356,7 @@ absl::StatusOr<Size> ElementwiseElement(const ElementContext& context, Indices i
     arguments.back() = At(context, i, Repeated(context, context.shape(i), index));
     numbers.push_back(arguments.back());
   }
-  if (IsInteger(context.inputs[0].dtype) && PinHuge(numbers)) {
+  if (IsInteger(context.inputs[0].dtype) && PinHuge(context, numbers)) {
     // At the ends of their range integers wrap as kernels have it.
   } else if (context.result == 0) {
     if (const auto result = ScalarResult(context, arguments)) return *result;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/shapes/term.h"
@@ -21,5 +22,19 @@ struct CallOperand {
 // one after another.
 std::shared_ptr<const SizeFunction> KernelCall(const Node& node, std::vector<CallOperand> operands,
                                                size_t result, int64_t element, DType dtype);
+
+// A function that has no numbers: what any element of result `result` follows is all that its
+// operands say.
+std::shared_ptr<const SizeFunction> OpaqueCall(const Node& node, std::vector<CallOperand> operands,
+                                               size_t result, DType dtype);
+
+// A function that one of these has made.
+struct CalledKernel {
+  const Node* node = nullptr;  // nullptr: another function
+  bool opaque = false;
+  absl::Span<const CallOperand> operands;
+  DType dtype = DType::kUndefined;  // of the result
+};
+CalledKernel KernelOf(const SizeFunction& function);
 
 }  // namespace reprise

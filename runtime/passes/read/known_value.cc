@@ -118,19 +118,22 @@ std::optional<Tensor> TensorAt(const KnownValue& value, SizeEvaluator& evaluator
 }
 
 Size NotNegative(SizeTable& table, Size size) {
-  if (const auto decided = table.IsNotNegative(size)) return *decided ? 1 : 0;
+  const auto decided = table.open() ? table.KnownNotNegative(size) : table.IsNotNegative(size);
+  if (decided.has_value()) return *decided ? 1 : 0;
   return table.Call(std::make_shared<Predicate>(false), {size});
 }
 
 Size IsZero(SizeTable& table, Size size) {
-  if (const auto decided = table.IsZero(size)) return *decided ? 1 : 0;
+  const auto decided = table.open() ? table.KnownZero(size) : table.IsZero(size);
+  if (decided.has_value()) return *decided ? 1 : 0;
   return table.Call(std::make_shared<Predicate>(true), {size});
 }
 
 Size Choose(SizeTable& table, Size condition, Size yes, Size no) {
   if (yes.Same(no)) return yes;
   if (condition.is_constant()) return condition.hint() != 0 ? yes : no;
-  if (const auto zero = table.IsZero(condition)) return *zero ? no : yes;
+  const auto zero = table.open() ? table.KnownZero(condition) : table.IsZero(condition);
+  if (zero.has_value()) return *zero ? no : yes;
   return table.Choice(condition, yes, no);
 }
 

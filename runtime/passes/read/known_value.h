@@ -22,6 +22,8 @@ struct KnownValue {
   SizeList shape;
   std::vector<Size> elements;   // where the shape is of constants, and small
   std::optional<Size> element;  // else: over the indices of its dims
+  // Its terms tell what elements follow, and give no numbers (opaque_rules.h).
+  bool opaque = false;
 
   bool is_table() const { return element.has_value(); }
 };
@@ -42,7 +44,8 @@ struct KnownOperand {
 // more than `most`.
 std::optional<Tensor> TensorAt(const KnownValue& value, SizeEvaluator& evaluator, int64_t most);
 
-// 1 where `size` is not negative, or is 0, else 0. Decided at once, but for sizes with an index.
+// 1 where `size` is not negative, or is 0, else 0. Decided at once, but for sizes with an index and
+// what is left open in an open table.
 Size NotNegative(SizeTable& table, Size size);
 Size IsZero(SizeTable& table, Size size);
 // `yes` or `no` by a condition of that kind.

@@ -10,10 +10,12 @@
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/element_bits.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/read/element_rules.h"
+#include "runtime/passes/read/opaque_rules.h"
 #include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
@@ -97,6 +99,9 @@ class Reader {
   void SetShape(ValueId id, DType dtype, SizeList shape) {
     graph_.value(id).dtype = dtype;
     if (IsConstant(shape)) graph_.value(id).shape = HintsOf(shape);
+    if (table_.open()) {
+      for (const Size size : shape) table_.AssumeNotNegative(size);
+    }
     At(id).dtype = dtype;
     At(id).shape = std::move(shape);
   }
@@ -106,6 +111,11 @@ class Reader {
     Value& value = graph_.value(id);
     value.shape = tensor.shape();
     if (value.kind != Value::Kind::kConstant) graph_.ReplaceWithConstant(id, tensor);
+  }
+
+  // Its elements are sizes, one by one.
+  static bool HasNumbers(const SizeReading::Value& value) {
+    return value.known.has_value() && !value.known->is_table() && !value.known->opaque;
   }
 
   absl::Status Visit(NodeId id) {
@@ -118,6 +128,7 @@ class Reader {
       }
       return absl::OkStatus();
     }
+    if (FactsOf(node.op).growth == Growth::kFindsOnes && FindsAll(node)) return absl::OkStatus();
     std::vector<InferContext::Input> inputs = Inputs(node);
     absl::StatusOr<std::vector<InferContext::Output>> outputs = InferOutputs(node, inputs);
     if (outputs.status().code() == absl::StatusCode::kFailedPrecondition && PinInputs(node)) {
@@ -141,11 +152,27 @@ class Reader {
       if (id == kNone) continue;
       const SizeReading::Value& value = At(id);
       input = {.dtype = value.dtype, .shape = *value.shape, .constant = graph_.ConstantOf(id)};
-      if (value.known.has_value() && !value.known->is_table()) {
+      if (HasNumbers(value)) {
         input.elements = &value.known->elements;
       }
     }
     return inputs;
+  }
+
+  // The places of what is not zero in a list of one number are all of them: how exporters wrote
+  // arange.
+  bool FindsAll(const Node& node) {
+    const SizeReading::Value& list = At(node.inputs[0]);
+    if (!list.known.has_value() || !list.known->is_table() || list.shape->size() != 1 ||
+        !list.known->element->is_constant()) {
+      return false;
+    }
+    const Tensor number = TensorOfElements(list.dtype, {}, {list.known->element->hint()});
+    if (number.ToDoubles()[0] == 0) return false;
+    const SizeList shape = {1, (*list.shape)[0]};
+    SetShape(node.outputs[0], DType::kInt64, shape);
+    Keep(node.outputs[0], {.dtype = DType::kInt64, .shape = shape, .element = table_.Index(1)});
+    return true;
   }
 
   // Notes whether a Gather reads at a known place that its data does not have.
@@ -158,7 +185,7 @@ class Reader {
       if (numbers.empty()) return absl::OkStatus();
       const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
       known = {*least, *most};
-    } else if (places.known.has_value() && !places.known->is_table()) {
+    } else if (HasNumbers(places)) {
       known = places.known->elements;
     }
     ASSIGN_OR_RETURN(const int64_t axis,
@@ -176,7 +203,7 @@ class Reader {
       if (id == kNone || graph_.ConstantOf(id) != nullptr || !At(id).determined) {
         continue;
       }
-      if (At(id).known.has_value() && !At(id).known->is_table()) continue;
+      if (HasNumbers(At(id))) continue;
       found |= PinValue(id, 0);
     }
     return found;
@@ -186,13 +213,13 @@ class Reader {
   bool PinValue(ValueId id, int depth) {
     if (graph_.ConstantOf(id) != nullptr) return true;
     if (depth > kMaxDepth) return false;
-    if (At(id).known.has_value()) {
+    if (At(id).known.has_value() && !At(id).known->opaque) {
       SizeEvaluator evaluator(table_, {});
       const std::optional<Tensor> tensor = TensorAt(*At(id).known, evaluator, kMostPinned);
       if (!tensor.has_value()) return false;
       PinAll(*At(id).known);
       reading_.evaluated += static_cast<int64_t>(tensor->bytes());
-      SetConstant(id, *tensor);
+      SetPinned(id, *tensor);
       return true;
     }
     if (!At(id).determined || graph_.value(id).producer == kNone) return false;
@@ -209,9 +236,14 @@ class Reader {
     for (const Tensor& result : *results)
       reading_.evaluated += static_cast<int64_t>(result.bytes());
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == id) SetConstant(id, (*results)[i]);
+      if (node.outputs[i] == id) SetPinned(id, (*results)[i]);
     }
     return true;
+  }
+
+  void SetPinned(ValueId id, const Tensor& tensor) {
+    SetConstant(id, tensor);
+    At(id).pinned = true;
   }
 
   void PinAll(const KnownValue& value) {
@@ -258,8 +290,14 @@ class Reader {
       const ElementContext context{table_, node, operands, inputs, outputs, i};
       if (!MayKnow(context)) continue;
       absl::StatusOr<KnownValue> value = KnownResult(context);
-      if (absl::IsUnimplemented(value.status())) continue;
+      if (absl::IsUnimplemented(value.status())) {
+        if (!table_.open()) continue;
+        value = OpaqueResult(context);
+      }
       RETURN_IF_ERROR(value.status());
+      for (const KnownOperand& operand : operands) {
+        value->opaque |= operand.value != nullptr && operand.value->opaque;
+      }
       Keep(node.outputs[i], *std::move(value));
     }
     return absl::OkStatus();
@@ -285,7 +323,7 @@ class Reader {
     if (const Tensor* known = KnownCondition(graph_, id); known != nullptr) {
       ASSIGN_OR_RETURN(const std::vector<int64_t> elements, known->ToInt64s());
       condition = elements[0];
-    } else if (value.known.has_value() && value.known->elements.size() == 1) {
+    } else if (HasNumbers(value) && value.known->elements.size() == 1) {
       condition = value.known->elements[0];
     } else if (PinInputs(node) && KnownCondition(graph_, id) != nullptr) {
       condition = ElementBits(DType::kBool, KnownCondition(graph_, id)->data(), 0);

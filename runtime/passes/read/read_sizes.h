@@ -34,6 +34,7 @@ struct SizeReading {
     std::optional<Tensor> constant;   // the same everywhere in the region
     std::optional<KnownValue> known;  // or computed of sizes
     bool determined = false;          // it follows from sizes, whether a term says how or not
+    bool pinned = false;              // a constant at the hints alone, since a rule asked for it
   };
   std::unique_ptr<SizeTable> table;
   std::vector<Value> values;     // one a value of the symbolic graph
@@ -46,6 +47,7 @@ struct SizeReading {
 
 // Reads `symbolic` into `reading`, which has a table and nothing else; `axes`: the size of each
 // axis, in terms of that table. Errors: as the other one; the table says what was asked until then.
+// In an open table what no rule says has terms as well (opaque_rules.h).
 absl::Status ReadSizes(const Graph& symbolic, const std::map<std::string, Size>& axes,
                        const std::map<std::string, Tensor>& shape_inputs, SizeReading& reading);
 

@@ -1,7 +1,10 @@
 #include "runtime/passes/read/scalar_rules.h"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -9,6 +12,9 @@
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/kit/element_bits.h"
+#include "runtime/ops/kit/op_facts.h"
+#include "runtime/passes/read/kernel_call.h"
 
 namespace reprise {
 namespace {
@@ -16,11 +22,14 @@ namespace {
 using Arguments = absl::Span<const Size>;
 using ScalarRule = std::optional<Size> (*)(const ElementContext&, Arguments);
 
-bool IsIndexed(Size size) { return size.term() != nullptr && size.term()->indexed; }
+// Whether no rule may decide about `size` by its hint.
+bool StaysOpen(const ElementContext& context, Size size) {
+  return size.term() != nullptr && (size.term()->indexed || context.table.open());
+}
 
 // `a` and `b` of a division that rounds down: known not to be negative, and above 0.
 bool RoundsDown(const ElementContext& context, Size a, Size b) {
-  if (IsIndexed(a) || IsIndexed(b)) {
+  if (StaysOpen(context, a) || StaysOpen(context, b)) {
     return context.table.Bounds(a).low >= 0 && context.table.Bounds(b).low > 0;
   }
   return b > 0 && a >= 0;
@@ -28,13 +37,13 @@ bool RoundsDown(const ElementContext& context, Size a, Size b) {
 
 std::optional<Size> Quotient(const ElementContext& context, Arguments x) {
   if (RoundsDown(context, x[0], x[1])) return FloorDivide(x[0], x[1]);
-  if (IsIndexed(x[0]) || IsIndexed(x[1])) return std::nullopt;
+  if (StaysOpen(context, x[0]) || StaysOpen(context, x[1])) return std::nullopt;
   return x[1] == 0 ? Size(0) : x[0] / x[1];
 }
 
 std::optional<Size> Remainder(const ElementContext& context, Arguments x) {
   if (RoundsDown(context, x[0], x[1])) return x[0] - x[1] * FloorDivide(x[0], x[1]);
-  const bool positive = IsIndexed(x[1]) ? context.table.Bounds(x[1]).low > 0 : x[1] > 0;
+  const bool positive = StaysOpen(context, x[1]) ? context.table.Bounds(x[1]).low > 0 : x[1] > 0;
   if (!positive || ModOp::From(context.node).fmod) return std::nullopt;
   return x[0] - x[1] * FloorDivide(x[0], x[1]);
 }
@@ -132,13 +141,79 @@ bool Fits32(const ElementContext& context, Size size) {
          context.table.IsNotNegative(kHigh - size).value_or(false);
 }
 
+// Returns the whole number that the element `x` of `dtype`, a float, is at every size.
+std::optional<Size> WholeNumber(const ElementContext& context, DType dtype, Size x) {
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) return std::nullopt;
+  // Each whole number up to this has a float of its own.
+  const int64_t most = dtype == DType::kFloat32 ? int64_t{1} << 24 : int64_t{1} << 53;
+  const auto bounded = [&](Size number) -> std::optional<Size> {
+    const Interval bounds = context.table.Bounds(number);
+    if (bounds.low < -most || bounds.high > most) return std::nullopt;
+    return number;
+  };
+  if (x.is_constant()) {
+    const double number = TensorOfElements(dtype, {}, {x.hint()}).ToDoubles()[0];
+    if (!(std::abs(number) <= static_cast<double>(most)) || number != std::floor(number)) {
+      return std::nullopt;
+    }
+    return Size(static_cast<int64_t>(number));
+  }
+  if (x.term()->kind != TermKind::kCall) return std::nullopt;
+  const CalledKernel kernel = KernelOf(*x.term()->function);
+  if (kernel.node == nullptr) return std::nullopt;
+  const std::vector<Size>& operands = x.term()->operands;
+  const std::string& op = kernel.node->op;
+  if (op == CastOp::kName && IsWide(kernel.operands[0].dtype)) return bounded(operands[0]);
+  const bool is_arithmetic = op == AddOp::kName || op == SubOp::kName || op == MulOp::kName;
+  if (operands.size() != 2 || (!is_arithmetic && op != DivOp::kName)) return std::nullopt;
+  const std::optional<Size> a = WholeNumber(context, dtype, operands[0]);
+  const std::optional<Size> b = WholeNumber(context, dtype, operands[1]);
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  if (op == AddOp::kName) return bounded(*a + *b);
+  if (op == SubOp::kName) return bounded(*a - *b);
+  if (op == MulOp::kName) return bounded(*a * *b);
+  if (context.table.Bounds(*b).low <= 0) return std::nullopt;
+  const Size quotient = FloorDivide(*a, *b);
+  if (!(quotient * *b).Same(*a)) return std::nullopt;
+  return bounded(quotient);
+}
+
 std::optional<Size> Converted(const ElementContext& context, Size x) {
   const DType from = context.inputs[0].dtype, to = context.outputs[0].dtype;
   if (from == to) return x;
   const bool integer = IsWide(from) || from == DType::kBool;
   if (to == DType::kBool && IsWide(from)) return Negated(context, IsZero(context.table, x));
   if (integer && (to == DType::kInt64 || (to == DType::kInt32 && Fits32(context, x)))) return x;
-  return std::nullopt;
+  if (!IsWide(to) && to != DType::kBool) return std::nullopt;
+  const std::optional<Size> whole = WholeNumber(context, from, x);
+  if (!whole.has_value()) return std::nullopt;
+  return to == DType::kBool ? Negated(context, IsZero(context.table, *whole)) : *whole;
+}
+
+// What may be said of floats: those that are whole numbers made of sizes.
+std::optional<Size> FloatResult(const ElementContext& context, Arguments x) {
+  const std::string& op = context.node.op;
+  const DType dtype = context.inputs[0].dtype;
+  std::vector<Size> whole;
+  for (const Size argument : x) {
+    const std::optional<Size> number = WholeNumber(context, dtype, argument);
+    if (!number.has_value()) return std::nullopt;
+    whole.push_back(*number);
+  }
+  const OpFacts& facts = FactsOf(op);
+  if (facts.sizes == Sizes::kRounding) return x[0];
+  if (facts.sizes == Sizes::kMagnitude) {
+    if (context.table.Bounds(whole[0]).low >= 0) return x[0];
+    return std::nullopt;
+  }
+  if (facts.sizes == Sizes::kComparison) {
+    const auto rule = IntegerRules().find(op);
+    return rule == IntegerRules().end() ? std::nullopt : rule->second(context, whole);
+  }
+  if (x.size() != 2 || (op != MaxOp::kName && op != MinOp::kName)) return std::nullopt;
+  const Interval apart = context.table.Bounds(whole[0] - whole[1]);
+  if (apart.low < 0 && apart.high > 0) return std::nullopt;
+  return x[(apart.low >= 0) == (op == MaxOp::kName) ? 0 : 1];
 }
 
 }  // namespace
@@ -149,6 +224,7 @@ std::optional<Size> ScalarResult(const ElementContext& context, absl::Span<const
   if (op == IdentityOp::kName) return arguments[0];
   if (op == CastOp::kName || op == CastLikeOp::kName) return Converted(context, arguments[0]);
   const DType dtype = context.inputs[0].dtype;
+  if (IsFloating(dtype)) return FloatResult(context, arguments);
   if (dtype != DType::kBool && !IsWide(dtype)) return std::nullopt;
   const auto& rules = dtype == DType::kBool ? TruthRules() : IntegerRules();
   const auto rule = rules.find(op);

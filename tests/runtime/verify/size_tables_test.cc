@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/text.h"
+#include "tests/testing/must_parse.h"
 
 namespace reprise {
 namespace {
@@ -22,12 +22,6 @@ std::string DimsOf(const UnevenTables& tables, const std::string& name) {
     if (found->second.Along(dim)) text += std::to_string(dim);
   }
   return text;
-}
-
-Graph MustParse(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
 }
 
 TEST(SizeTablesTest, ATableThatIsOneNumberAtSmallSizesDiffersWhereItsIndexIs) {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/text.h"
+#include "tests/testing/must_parse.h"
 #include "tests/testing/shadow/shadow.h"
 
 namespace reprise {
@@ -16,15 +16,9 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 
-Graph MustRead(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
-
 // A graph, and the result of a reading of it.
 struct Read {
-  Read(absl::string_view text, std::map<std::string, int64_t> axes) : graph(MustRead(text)) {
+  Read(absl::string_view text, std::map<std::string, int64_t> axes) : graph(MustParse(text)) {
     auto read = ReadSizes(graph, {.axes = std::move(axes)});
     EXPECT_TRUE(read.ok()) << read.status();
     reading = *std::move(read);
@@ -63,7 +57,7 @@ std::vector<Binding> Sizes(const std::string& first, const std::string& second) 
 std::string Difference(absl::string_view text, const std::vector<Binding>& bindings,
                        int64_t least_within) {
   ShadowCounts counts;
-  std::string difference = ShadowDifference(MustRead(text), bindings, counts);
+  std::string difference = ShadowDifference(MustParse(text), bindings, counts);
   EXPECT_GE(counts.within, least_within) << counts.ToString();
   return difference;
 }
@@ -235,15 +229,15 @@ std::string RowsByATable(int steps) {
 
 TEST(ReadSizesTest, WhatARuleAsksForIsEvaluatedWithinBoundsOfMemory) {
   const Binding hint = {.axes = {{"sequence", int64_t{1} << 20}}};
-  const auto few = ReadSizes(MustRead(RowsByATable(5)), hint);
+  const auto few = ReadSizes(MustParse(RowsByATable(5)), hint);
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_EQ(few->values[static_cast<size_t>(few->outputs[0])].shape->front(), 0);
-  EXPECT_EQ(ReadSizes(MustRead(RowsByATable(80)), hint).status().code(),
+  EXPECT_EQ(ReadSizes(MustParse(RowsByATable(80)), hint).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ReadSizesTest, SizesThatDoNotFitAreRefusedAsSpecialisingDoes) {
-  const Graph graph = MustRead(kWindowed);
+  const Graph graph = MustParse(kWindowed);
   EXPECT_EQ(ReadSizes(graph, {.axes = {{"batch", 3}, {"sequence", 33}}}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Difference(kWindowed,

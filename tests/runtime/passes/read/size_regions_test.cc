@@ -6,18 +6,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
-#include "runtime/graph/text.h"
+#include "tests/testing/must_parse.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
-
-Graph MustParse(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
 
 constexpr absl::string_view kTwoWays = R"(graph {
   input %x: f32[batch, sequence]

@@ -1,0 +1,113 @@
+#include "runtime/verify/size_uses.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/ops/kit/op_facts.h"
+#include "runtime/passes/read/kernel_call.h"
+
+namespace reprise {
+
+SizeUse SizeUses::OfAny(absl::Span<const Size> sizes) {
+  SizeUse most = SizeUse::kFixed;
+  for (const Size size : sizes) most = std::max(most, Of(size));
+  return most;
+}
+
+SizeUse SizeUses::Of(const KnownValue& value) {
+  if (!value.is_table()) return OfAny(value.elements);
+  const SizeUse count = OfAny(value.shape);
+  return std::max(Of(*value.element), count >= SizeUse::kSteps ? count : SizeUse::kFixed);
+}
+
+SizeUse SizeUses::Of(Size size) {
+  if (size.is_constant()) return SizeUse::kFixed;
+  if (const auto it = known_.find(size.term()); it != known_.end()) return it->second;
+  SizeUse use = OfTerm(*size.term());
+  if (use >= SizeUse::kSteps && !size.term()->indexed) {
+    const Interval bounds = size.term()->table->Bounds(size);
+    if (bounds.low == bounds.high) use = SizeUse::kFixed;
+  }
+  known_[size.term()] = use;
+  return use;
+}
+
+SizeUse SizeUses::OfTerm(const Term& term) {
+  switch (term.kind) {
+    case TermKind::kSymbol:
+      return term.number == symbol_ ? SizeUse::kEven : SizeUse::kFixed;
+    case TermKind::kIndex:
+      return SizeUse::kFixed;
+    case TermKind::kPolynomial: {
+      SizeUse most = SizeUse::kFixed;
+      for (const TermPart& part : term.parts) {
+        for (const Term* atom : part.atoms) most = std::max(most, Of(Size(atom->hint, atom)));
+      }
+      // What is left of a division comes back again and again.
+      known_[&term] = most;
+      const bool returns =
+          most == SizeUse::kSteps && std::abs(SlopeOf(Size(term.hint, &term))) < 1e-9;
+      return returns ? SizeUse::kChosen : most;
+    }
+    case TermKind::kQuotient: {
+      const SizeUse most = OfAny(term.operands);
+      return most == SizeUse::kEven ? SizeUse::kSteps : most;
+    }
+    case TermKind::kLeast:
+    case TermKind::kLargest:
+      return OfAny(term.operands) == SizeUse::kFixed ? SizeUse::kFixed : SizeUse::kChosen;
+    case TermKind::kChoice:
+      if (Of(term.operands[0]) != SizeUse::kFixed) return SizeUse::kChosen;
+      return std::max(Of(term.operands[1]), Of(term.operands[2]));
+    case TermKind::kCall:
+      return OfCall(term);
+  }
+  return SizeUse::kChosen;
+}
+
+double SizeUses::SlopeOf(Size size) {
+  if (Of(size) == SizeUse::kFixed) return 0;
+  const Term& term = *size.term();
+  if (term.kind == TermKind::kQuotient && term.operands[1].is_constant()) {
+    return SlopeOf(term.operands[0]) / static_cast<double>(term.operands[1].hint());
+  }
+  if (term.kind != TermKind::kPolynomial) return 1;
+  double slope = 0;
+  for (const TermPart& part : term.parts) {
+    if (part.atoms.size() > 1) return 1;
+    slope += static_cast<double>(part.factor) * SlopeOf(Size(part.atoms[0]->hint, part.atoms[0]));
+  }
+  return slope;
+}
+
+SizeUse SizeUses::OfCall(const Term& term) {
+  const SizeUse most = OfAny(term.operands);
+  if (most == SizeUse::kFixed || most == SizeUse::kChosen) return most;
+  const CalledKernel kernel = KernelOf(*term.function);
+  if (kernel.node == nullptr) {
+    // The place in a list, or what is compared.
+    return Of(term.operands[0]) == SizeUse::kFixed ? most : SizeUse::kChosen;
+  }
+  if (kernel.opaque) return SizeUse::kChosen;
+  const bool of_floats = IsFloating(kernel.operands[0].dtype);
+  switch (FactsOf(kernel.node->op).sizes) {
+    case Sizes::kSum:
+    case Sizes::kProduct:
+    case Sizes::kReduceSum:
+    case Sizes::kReduceProduct:
+      return most;
+    case Sizes::kConversion:
+      if (kernel.dtype == DType::kBool) return SizeUse::kChosen;
+      return of_floats && IsInteger(kernel.dtype) ? SizeUse::kSteps : most;
+    case Sizes::kQuotient:
+      return of_floats ? most : SizeUse::kSteps;
+    case Sizes::kRounding:
+      return SizeUse::kSteps;
+    case Sizes::kSmooth:
+      return most == SizeUse::kEven ? SizeUse::kEven : SizeUse::kChosen;
+    default:
+      return SizeUse::kChosen;
+  }
+}
+
+}  // namespace reprise

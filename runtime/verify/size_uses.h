@@ -1,0 +1,48 @@
+// SizeUses: how numbers that are made of sizes hang on the size of one axis, as their terms say.
+//
+// Threads: one; a reading may be shared.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "runtime/passes/read/read_sizes.h"
+#include "runtime/shapes/size.h"
+#include "runtime/shapes/term.h"
+
+namespace reprise {
+
+// The larger the worse.
+enum class SizeUse : uint8_t {
+  kData,    // it is not made of sizes
+  kFixed,   // it does not hang on it; or only how many of it there are does, the first ones alike
+  kEven,    // it follows the size so that it differs between any two sizes
+  kSteps,   // it follows the size in steps, as quotients do
+  kChosen,  // what the size decides
+};
+
+class SizeUses {
+ public:
+  // `symbol`: the axis. The table of the sizes that it is asked for is open, so that what bounds
+  // leave open is in their terms.
+  explicit SizeUses(int64_t symbol) : symbol_(symbol) {}
+
+  SizeUse Of(Size size);
+  // The largest of them.
+  SizeUse OfAny(absl::Span<const Size> sizes);
+  // Of elements, and of how many there are where that follows in steps or is chosen.
+  SizeUse Of(const KnownValue& value);
+
+ private:
+  SizeUse OfTerm(const Term& term);
+  // How much the number grows with the axis; another one than 0 where that is not the same
+  // everywhere.
+  double SlopeOf(Size size);
+  SizeUse OfCall(const Term& term);
+
+  const int64_t symbol_;
+  absl::flat_hash_map<const Term*, SizeUse> known_;
+};
+
+}  // namespace reprise
