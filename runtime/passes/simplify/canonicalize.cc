@@ -56,7 +56,6 @@ class CanonicalizePass : public Pass {
                                    MishRule,
                                    LogicRule,
                                    GatherNdRule,
-                                   WholeGatherRule,
                                    FlatRowsRule,
                                    CountedRowsRule,
                                    WholePiecesRule,

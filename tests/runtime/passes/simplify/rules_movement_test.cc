@@ -290,37 +290,6 @@ TEST(MovementRulesTest, AGatherNdOfEverythingInOrderIsAReshape) {
   })");
 }
 
-std::string GatherOf(absl::string_view indices, absl::string_view shape, int axis) {
-  return absl::StrCat(R"(graph {
-    input %x: f32[4, 3]
-    const %indices: i64)",
-                      shape, " = {", indices, "}\n    %a: ? = Gather(%x, %indices) {axis = ", axis,
-                      R"(}
-    %b: ? = Relu(%a)
-    output %b
-  })");
-}
-
-TEST(MovementRulesTest, AGatherOfEverythingInOrderIsAReshape) {
-  ExpectCanonical(GatherOf("0, 1, 2, -1", "[2, 1, 2]", 0), R"(graph {
-    input %x: f32[4, 3]
-    const %shape: i64[4] = {2, 1, 2, 3}
-    %b: ? = Relu(%x)
-    %a: ? = Reshape(%b, %shape) {allowzero = 1}
-    output %a
-  })");
-  ExpectCanonical(GatherOf("0, 1, 2", "[3]", -1), R"(graph {
-    input %x: f32[4, 3]
-    %b: ? = Relu(%x)
-    output %b
-  })");
-}
-
-TEST(MovementRulesTest, AGatherOfAPartOrInAnotherOrderStays) {
-  ExpectUnchanged(*Canonicalize(), GatherOf("0, 1, 3, 2", "[2, 2]", 0));
-  ExpectUnchanged(*Canonicalize(), GatherOf("0, 1, 2", "[3, 1]", 0));
-}
-
 TEST(MovementRulesTest, AGatherNdOfRowsInOrderIsNothing) {
   ExpectCanonical(GatherNd("0, 1", "[2, 1]"), R"(graph {
     input %x: f32[2, 3]
