@@ -416,6 +416,7 @@ absl::Status TokenCalls::Submit(Beginning& beginning) const {
       .decoder_ids = std::move(parameters.decoder_ids),
       .begins_whole = request.begins_whole,
       .scores_prompt = request.scores_prompt,
+      .watched = request.watched,
       .sampling = std::move(parameters.sampling),
       .beams = parameters.beams,
       .priority = parameters.priority,
