@@ -209,7 +209,8 @@ absl::StatusOr<std::string> RenderConversation(const Conversation& conversation,
   if (!json.is_object()) return text;
   for (auto& message : json["messages"]) {
     const auto content = message.find("content");
-    const bool is_null = content != message.end() ? content->is_null() : message.contains("tool_calls");
+    const bool is_null =
+        content != message.end() ? content->is_null() : message.contains("tool_calls");
     if (is_null) message["content"] = "";
   }
   absl::StatusOr<std::string> without = chat->Render(json.dump(), now_s, go_on);

@@ -147,7 +147,7 @@ absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const 
   ASSIGN_OR_RETURN(const TextMemory::Share share,
                    threads.memory().Wait(Tokenizer::BytesFor(std::ssize(prompt.text)), go_on));
   const int64_t context = generator.context();
-  // What lies past the context is not read.
+  // The text past the context is not read.
   const bool is_bounded = !generator.has_encoder();
   ASSIGN_OR_RETURN(const TextTokens tokens,
                    model.tokenizer().Encode(prompt.text, std::nullopt,
@@ -157,9 +157,11 @@ absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const 
                                              .max_tokens = is_bounded ? context : 0,
                                              .go_on = go_on}));
   if (is_bounded && tokens.full_count > context) {
+    // Proxies know these words.
     return ContextOverflow(absl::StrCat("the prompt has more than ", context,
-                                        " tokens, and the model's context of ", context,
-                                        " leaves room for ", context - 1));
+                                        " tokens: it is longer than the model's context length, "
+                                        "which leaves room for ",
+                                        context - 1));
   }
   if (tokens.ids.empty()) return absl::InvalidArgumentError("the prompt has no tokens");
   return std::vector<int64_t>(tokens.ids.begin(), tokens.ids.end());

@@ -14,9 +14,9 @@
 namespace reprise {
 
 struct SpokenScores {
-  float temperature = 0;         // of the draws
+  float temperature = 0;         // the draws'
   double logprob = 0;            // the mean of the tokens', the one that ended them among them
-  double compression_ratio = 0;  // of the text: high where it repeats itself
+  double compression_ratio = 0;  // high where the text repeats itself
   double no_speech = 0;  // the probability that nobody speaks; 0: the model has no such token
 };
 

@@ -129,7 +129,7 @@ absl::Status TranscriptionCall::Open() {
   const bool is_long = std::ssize(samples_) > facts_.spectrum.samples;
   const bool wants = asked_.form != TranscriptForm::kJson && asked_.form != TranscriptForm::kText;
   has_times_ = facts_.has_times() && (is_long || wants);
-  // What is told word by word cannot be taken back.
+  // A text that is told word by word cannot be taken back.
   const bool is_tried_again = asked_.sampling.temperature == 0 && !IsToldByWords();
   temperatures_ = is_tried_again
                       ? std::vector<float>(std::begin(kTemperatures), std::end(kTemperatures))
