@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,18 @@ struct GenerationWait {
   std::string Text() const;
 };
 
+// An id whose log-probability after one token of the prompt is wanted.
+struct WatchedId {
+  int64_t place = 0;  // that token's
+  int64_t id = 0;
+};
+
 struct GenerationEvent {
   int64_t answer = 0;  // which one of the request's n
   std::vector<SampledToken> tokens;
   // The prompt, where its scores were asked for: with the first event, the first token without one.
   std::vector<SampledToken> prompt;
+  std::optional<float> watched;  // GenerationRequest::watched: with the first event
   Ending finish = Ending::kGoesOn;
   absl::Status status;        // not OK: the answer ends here
   bool last = false;          // the request is done: nothing follows
@@ -61,6 +69,7 @@ struct GenerationRequest {
   // Also returns the log-probabilities of the prompt's tokens, as for tokens of the answer. Then no
   // page of the prompt is shared from other sequences.
   bool scores_prompt = false;
+  std::optional<WatchedId> watched;  // needs scores_prompt
   SamplingOptions sampling;
   BeamOptions beams;        // several: answers are searched for, and told when all have ended
   uint64_t priority = 0;    // lower is served first; 0: the default, in the middle

@@ -10,6 +10,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/generate/context_overflow.h"
 #include "runtime/generate/sequence_pages.h"
 #include "runtime/graph/graph.h"
 #include "runtime/passes/paged/place_values.h"
@@ -189,9 +190,9 @@ absl::Status Generator::SettleRequest(SequenceRequest& shared) const {
   }
   if (size == 0) return absl::InvalidArgumentError("the prompt has no tokens");
   if (size >= context_) {
-    return absl::InvalidArgumentError(absl::StrCat("the prompt has ", size,
-                                                   " tokens, and the model's context of ", context_,
-                                                   " leaves room for ", context_ - 1));
+    return ContextOverflow(absl::StrCat("the prompt has ", size,
+                                        " tokens, and the model's context of ", context_,
+                                        " leaves room for ", context_ - 1));
   }
   RETURN_IF_ERROR(CheckPages(shared));
   for (size_t i = 0; i < request.ids.size(); ++i) {

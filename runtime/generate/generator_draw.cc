@@ -58,12 +58,17 @@ void Generator::ScorePrompt(Sequence& sequence, absl::Span<const float> scores) 
   const auto width = static_cast<size_t>(vocabulary_);
   const auto rows = static_cast<int64_t>(scores.size() / width);
   for (int64_t row = 0; row < rows; ++row) {
+    const absl::Span<const float> own = scores.subspan(static_cast<size_t>(row) * width, width);
+    const std::optional<WatchedId>& watched = request.asked.watched;
+    if (watched.has_value() && watched->place == sequence.computed + row &&
+        watched->id < vocabulary_) {
+      request.watched = sequence.sampler->Score(own, watched->id).logprob;
+    }
     // The scores of row n are about token n + 1. Some were told before pages were taken.
     const int64_t place = sequence.computed + row + 1;
     if (place >= sequence.prompt() || place != request.scored) continue;
     request.prompt_scores.push_back(
-        sequence.sampler->Score(scores.subspan(static_cast<size_t>(row) * width, width),
-                                sequence.tokens[static_cast<size_t>(place)]));
+        sequence.sampler->Score(own, sequence.tokens[static_cast<size_t>(place)]));
     ++request.scored;
   }
 }
@@ -160,6 +165,7 @@ void Generator::Tell(Sequence& sequence, GenerationEvent event) {
   event.cached_tokens = sequence.request->cached_tokens;
   event.wait = sequence.request->wait;
   event.prompt = std::exchange(sequence.request->prompt_scores, {});
+  event.watched = std::exchange(sequence.request->watched, std::nullopt);
   if (sequence.request->asked.counts_unread) sequence.request->handle->AddUnread(1);
   sequence.request->asked.on_event(event);
 }

@@ -54,6 +54,7 @@ struct SequenceRequest {
   // The tokens of the prompt that are scored and not told yet, and how many were scored.
   std::vector<SampledToken> prompt_scores;
   int64_t scored = 0;
+  std::optional<float> watched;  // its log-probability, not told yet
 };
 
 struct Sequence {

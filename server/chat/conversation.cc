@@ -105,7 +105,7 @@ absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
   return json + "}";
 }
 
-// `has_nulls`: set where a content is null.
+// `has_nulls`: set where a content is null, or absent next to calls.
 absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
   array messages;
   if (body["messages"].get(messages) != simdjson::SUCCESS) {
@@ -116,9 +116,10 @@ absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
   size_t place = 0;
   for (const element message : messages) {
     ASSIGN_OR_RETURN(const std::string one, MessageJson(message, place++));
-    element content;
-    has_nulls =
-        has_nulls || (message["content"].get(content) == simdjson::SUCCESS && content.is_null());
+    element content, calls;
+    const bool has_content = message["content"].get(content) == simdjson::SUCCESS;
+    const bool has_calls = message["tool_calls"].get(calls) == simdjson::SUCCESS;
+    has_nulls = has_nulls || (has_content ? content.is_null() : has_calls);
     absl::StrAppend(&json, json.empty() ? "[" : ",", one);
   }
   return json + "]";
@@ -207,7 +208,10 @@ absl::StatusOr<std::string> RenderConversation(const Conversation& conversation,
   auto json = nlohmann::ordered_json::parse(context, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return text;
   for (auto& message : json["messages"]) {
-    if (message.contains("content") && message["content"].is_null()) message["content"] = "";
+    const auto content = message.find("content");
+    const bool is_null =
+        content != message.end() ? content->is_null() : message.contains("tool_calls");
+    if (is_null) message["content"] = "";
   }
   absl::StatusOr<std::string> without = chat->Render(json.dump(), now_s, go_on);
   // The first error is of the conversation as the client wrote it.

@@ -21,7 +21,7 @@ struct Conversation {
   // the members of chat_template_kwargs; special tokens are the model's.
   std::string context;
   bool has_tools = false;
-  bool has_nulls = false;  // a message has the content null
+  bool has_nulls = false;  // a content is null, or absent next to calls
 };
 
 // `with_tools`: the members "tools" are told to the template. Errors: INVALID_ARGUMENT naming the

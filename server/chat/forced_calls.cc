@@ -39,7 +39,8 @@ absl::StatusOr<GrammarText> ForcedCalls(const simdjson::dom::array& tools, const
       return absl::InvalidArgumentError("\"tools\" has a tool without a function that has a name");
     }
     if (!only.empty() && name != only) continue;
-    OrderedJson schema = OrderedJson{{"type", "object"}};
+    // Without a schema a function takes nothing.
+    OrderedJson schema = OrderedJson{{"type", "object"}, {"additionalProperties", false}};
     if (tool["function"]["parameters"].get(parameters) == simdjson::SUCCESS &&
         parameters.is_object()) {
       schema = OrderedJson::parse(std::string(simdjson::minify(parameters)), nullptr, false);

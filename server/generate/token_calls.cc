@@ -13,6 +13,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/generate/context_overflow.h"
 #include "server/chat/answer_text.h"
 #include "server/chat/grammar_constraint.h"
 #include "server/generate/token_spans.h"
@@ -145,13 +146,23 @@ absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const 
                                                   const std::function<absl::Status()>& go_on) {
   ASSIGN_OR_RETURN(const TextMemory::Share share,
                    threads.memory().Wait(Tokenizer::BytesFor(std::ssize(prompt.text)), go_on));
-  ASSIGN_OR_RETURN(
-      const TextTokens tokens,
-      model.tokenizer().Encode(prompt.text, std::nullopt,
-                               {.add_special = prompt.add_special,
-                                .max_bytes = model.limits().max_bytes,
-                                .most_tokens = generator.has_encoder() ? 0 : generator.context(),
-                                .go_on = go_on}));
+  const int64_t context = generator.context();
+  // The text past the context is not read.
+  const bool is_bounded = !generator.has_encoder();
+  ASSIGN_OR_RETURN(const TextTokens tokens,
+                   model.tokenizer().Encode(prompt.text, std::nullopt,
+                                            {.add_special = prompt.add_special,
+                                             .truncation = Truncation::kRight,
+                                             .max_bytes = model.limits().max_bytes,
+                                             .max_tokens = is_bounded ? context : 0,
+                                             .go_on = go_on}));
+  if (is_bounded && tokens.full_count > context) {
+    // Proxies know these words.
+    return ContextOverflow(absl::StrCat("the prompt has more than ", context,
+                                        " tokens: it is longer than the model's context length, "
+                                        "which leaves room for ",
+                                        context - 1));
+  }
   if (tokens.ids.empty()) return absl::InvalidArgumentError("the prompt has no tokens");
   return std::vector<int64_t>(tokens.ids.begin(), tokens.ids.end());
 }
@@ -407,6 +418,7 @@ absl::Status TokenCalls::Submit(Beginning& beginning) const {
       .decoder_ids = std::move(parameters.decoder_ids),
       .begins_whole = request.begins_whole,
       .scores_prompt = request.scores_prompt,
+      .watched = request.watched,
       .sampling = std::move(parameters.sampling),
       .beams = parameters.beams,
       .priority = parameters.priority,

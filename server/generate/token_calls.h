@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,7 @@ struct TokenRequest {
   std::function<std::unique_ptr<TokenConstraint>()> constrain = nullptr;
   bool begins_whole = false;
   bool scores_prompt = false;
+  std::optional<WatchedId> watched = std::nullopt;
   // A part of a request that the limits of the key have counted.
   bool is_counted = false;
   SamplingParameters parameters;

@@ -81,6 +81,19 @@ void ReadIds(const nlohmann::json& json, SpeechFacts& facts) {
   }
 }
 
+// Null, as transformers has it, stands for Whisper's own.
+absl::Status TakeThreshold(const nlohmann::json& json, const char* file, const char* name,
+                           double& threshold) {
+  const auto member = json.is_object() ? json.find(name) : json.end();
+  if (member == json.end() || member->is_null()) return absl::OkStatus();
+  if (!member->is_number()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": ", name, " is ", member->dump(), ", it must be a number"));
+  }
+  threshold = member->get<double>();
+  return absl::OkStatus();
+}
+
 void TakeToken(const Tokenizer& tokenizer, absl::string_view token, int64_t& id) {
   if (id != SpeechFacts::kNone) return;
   if (const std::optional<uint32_t> found = tokenizer.Id(token)) id = *found;
@@ -101,6 +114,15 @@ absl::StatusOr<std::optional<SpeechFacts>> ReadSpeechFiles(const std::filesystem
     ASSIGN_OR_RETURN(const nlohmann::json ids, ReadJsonIfThere(folder / name));
     ReadIds(ids, facts);
   }
+  constexpr char kGeneration[] = "generation_config.json";
+  ASSIGN_OR_RETURN(const nlohmann::json generation, ReadJsonIfThere(folder / kGeneration));
+  SpeechThresholds& to = facts.thresholds;
+  for (const auto& [name, threshold] :
+       {std::pair("compression_ratio_threshold", &to.compression_ratio),
+        {"logprob_threshold", &to.logprob},
+        {"no_speech_threshold", &to.no_speech}}) {
+    RETURN_IF_ERROR(TakeThreshold(generation, kGeneration, name, *threshold));
+  }
   return facts;
 }
 
@@ -111,6 +133,9 @@ void CompleteSpeechFacts(const Tokenizer& tokenizer, SpeechFacts& facts) {
   TakeToken(tokenizer, "<|translate|>", facts.translate);
   TakeToken(tokenizer, "<|startofprev|>", facts.previous);
   TakeToken(tokenizer, "<|notimestamps|>", facts.no_timestamps);
+  for (const char* token : {"<|nospeech|>", "<|nocaptions|>"}) {
+    TakeToken(tokenizer, token, facts.no_speech);
+  }
   // English models have the tokens of languages as well, and were not taught them. The id tells
   // them from others where no file does.
   constexpr uint32_t kEnglishEnd = 50256;

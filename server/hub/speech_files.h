@@ -25,6 +25,13 @@ struct SpectrumShape {
   int64_t frames() const { return samples / step; }
 };
 
+// When the answer of a window is not taken, as in OpenAI's Whisper.
+struct SpeechThresholds {
+  double compression_ratio = 2.4;  // above: it repeats itself
+  double logprob = -1;             // below: it is a guess
+  double no_speech = 0.6;          // above, and a guess: nobody speaks
+};
+
 struct SpeechFacts {
   static constexpr int64_t kNone = -1;
 
@@ -36,9 +43,11 @@ struct SpeechFacts {
   int64_t translate = kNone;
   int64_t previous = kNone;                  // <|startofprev|>, in front of a prompt
   int64_t no_timestamps = kNone;             // the ids after it are times
+  int64_t no_speech = kNone;                 // <|nospeech|>: nobody speaks
   int64_t max_initial_time = kNone;          // max_initial_timestamp_index
   bool is_english = false;                   // is_multilingual is false
   std::map<std::string, int64_t> languages;  // keyed by code; empty: English alone
+  SpeechThresholds thresholds;
 
   int64_t first_time() const { return no_timestamps + 1; }
   bool has_times() const { return no_timestamps != kNone; }

@@ -113,10 +113,14 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
       RETURN_IF_ERROR(asked.parameters.SetAll(value));
     } else if (name == "id") {
       RETURN_IF_ERROR(take_text(name, value, asked.id));
+    } else if (SamplingParameters::Knows(name)) {
+      // Triton's clients send them next to the text.
+      RETURN_IF_ERROR(asked.parameters.SetOne(name, value));
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("the request has a member \"", name,
-                                                     "\"; it takes text_input, input_ids, "
-                                                     "input_features, parameters, id"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the request has a member \"", name,
+                       "\"; it takes text_input, input_ids, input_features, parameters, id, and "
+                       "what parameters may have"));
     }
   }
   if (has_ids == asked.text.has_value()) {

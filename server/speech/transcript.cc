@@ -5,7 +5,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 
@@ -30,18 +29,27 @@ std::string Between(const Segment& segment, char point) {
 
 }  // namespace
 
+absl::StatusOr<std::string> Transcript::Decode(absl::Span<const int64_t> ids) const {
+  std::vector<uint32_t> texts;
+  for (const int64_t id : ids) {
+    if (IsText(id)) texts.push_back(static_cast<uint32_t>(id));
+  }
+  return tokenizer_.Decode(texts, /*skip_special=*/true);
+}
+
+absl::StatusOr<std::string> Transcript::TextOf(absl::Span<const int64_t> ids) const {
+  ASSIGN_OR_RETURN(const std::string text, Decode(ids));
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
 absl::Status Transcript::AddSegment(const SpokenWindow& window, absl::Span<const int64_t> ids,
                                     double start, double end) {
   Segment segment{.start = start,
                   .end = end,
                   .seek = window.seek / facts_.spectrum.step,
                   .ids = {ids.begin(), ids.end()},
-                  .logprob = window.logprob};
-  std::vector<uint32_t> texts;
-  for (const int64_t id : ids) {
-    if (IsText(id)) texts.push_back(static_cast<uint32_t>(id));
-  }
-  ASSIGN_OR_RETURN(segment.text, tokenizer_.Decode(texts, /*skip_special=*/true));
+                  .scores = window.scores};
+  ASSIGN_OR_RETURN(segment.text, Decode(ids));
   // Silence has no words.
   if (absl::StripAsciiWhitespace(segment.text).empty()) return absl::OkStatus();
   segments_.push_back(std::move(segment));

@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "server/hub/speech_files.h"
+#include "server/speech/spoken_window.h"
 #include "server/text/tokenizer.h"
 
 namespace reprise {
-
-// The tokens that the decoder made of a window.
-struct SpokenWindow {
-  int64_t seek = 0;          // its first sample in the sound
-  int64_t samples = 0;       // its sound, without the silence after it
-  std::vector<int64_t> ids;  // the id that ended it is left out
-  double logprob = 0;        // the mean of its tokens'
-};
 
 // A piece of the transcript.
 struct Segment {
@@ -25,7 +19,7 @@ struct Segment {
   int64_t seek = 0;           // the start of its window, in frames
   std::string text;
   std::vector<int64_t> ids;
-  double logprob = 0;
+  SpokenScores scores;  // those of its window
 };
 
 class Transcript {
@@ -42,6 +36,9 @@ class Transcript {
   // Returns whether `id` stands for text; others are ids of times and tasks.
   bool IsText(int64_t id) const { return id < facts_.end; }
 
+  // Returns the text of the tokens, without blanks at both ends.
+  absl::StatusOr<std::string> TextOf(absl::Span<const int64_t> ids) const;
+
   const std::vector<Segment>& segments() const { return segments_; }
   // Returns the whole text, without blanks at both ends.
   std::string Text() const;
@@ -50,6 +47,7 @@ class Transcript {
   std::string Vtt() const;
 
  private:
+  absl::StatusOr<std::string> Decode(absl::Span<const int64_t> ids) const;
   absl::Status AddSegment(const SpokenWindow& window, absl::Span<const int64_t> ids, double start,
                           double end);
 

@@ -251,7 +251,13 @@ ToolCallParts CompletionCall::ReadCalls(ToolCallReader& reader, absl::string_vie
   const auto add = [&](ToolCallParts more, bool has_call) {
     if (!has_call) parts.content += more.content;
     for (ToolCallPart& part : more.calls) {
-      if (part.index == 0 || !asked_.one_call) parts.calls.push_back(std::move(part));
+      if (part.index > 0 && asked_.one_call) continue;
+      // Clients take the entries of the first chunk as they are: a call has one of them.
+      if (!parts.calls.empty() && parts.calls.back().index == part.index) {
+        parts.calls.back().arguments += part.arguments;
+      } else {
+        parts.calls.push_back(std::move(part));
+      }
     }
   };
   // Where one call is wanted, no text follows it: letter by letter shows which text does.

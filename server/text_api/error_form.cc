@@ -1,6 +1,7 @@
 #include "server/text_api/error_form.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/generate/context_overflow.h"
 #include "server/http/openai_error.h"
 #include "server/text_api/json_text.h"
 #include "server/wire/error_table.h"
@@ -28,10 +29,12 @@ const char* InferenceType(absl::StatusCode code) {
 }
 
 // `why`: JSON.
-std::string OpenAiObject(const std::string& why, absl::StatusCode status) {
-  const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status).http);
+std::string OpenAiObject(const std::string& why, const absl::Status& status) {
+  const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status.code()).http);
   // The path is known: the model is the thing that was not found.
-  const char* code = status == absl::StatusCode::kNotFound ? "model_not_found" : error.code;
+  const char* code = absl::IsNotFound(status)    ? "model_not_found"
+                     : IsContextOverflow(status) ? "context_length_exceeded"
+                                                 : error.code;
   return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
                       "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");
 }
@@ -41,10 +44,10 @@ std::string BodyOf(ErrorForm form, const absl::Status& status) {
   const char* const type = InferenceType(status.code());
   switch (form) {
     case ErrorForm::kOpenAi:
-      return absl::StrCat("{\"error\":", OpenAiObject(why, status.code()), "}");
+      return absl::StrCat("{\"error\":", OpenAiObject(why, status), "}");
     case ErrorForm::kOpenAiAndMessage:
       return absl::StrCat("{\"message\":", why, ",\"detail\":", why,
-                          ",\"error\":", OpenAiObject(why, status.code()), "}");
+                          ",\"error\":", OpenAiObject(why, status), "}");
     case ErrorForm::kInference:
       return absl::StrCat("{\"error\":", why, ",\"error_type\":\"", type, "\"}");
     case ErrorForm::kInferenceAndMessage:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -13,11 +14,15 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/hub/languages.h"
-#include "server/speech/time_rules.h"
+#include "server/speech/spoken_rules.h"
+#include "server/speech/spoken_window.h"
 #include "server/text_api/json_text.h"
 
 namespace reprise {
 namespace {
+
+// Those of OpenAI's Whisper.
+constexpr float kTemperatures[] = {0, 0.2f, 0.4f, 0.6f, 0.8f, 1};
 
 constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
 
@@ -125,6 +130,11 @@ absl::Status TranscriptionCall::Open() {
   const bool is_long = std::ssize(samples_) > facts_.spectrum.samples;
   const bool wants = asked_.form != TranscriptForm::kJson && asked_.form != TranscriptForm::kText;
   has_times_ = facts_.has_times() && (is_long || wants);
+  // A text that is told word by word cannot be taken back.
+  const bool is_tried_again = asked_.sampling.temperature == 0 && !IsToldByWords();
+  temperatures_ = is_tried_again
+                      ? std::vector<float>(std::begin(kTemperatures), std::end(kTemperatures))
+                      : std::vector<float>{asked_.sampling.temperature};
   transcript_.emplace(facts_, asked_.text->tokenizer(), has_times_);
   return BeginWindow();
 }
@@ -137,8 +147,7 @@ absl::Status TranscriptionCall::BeginWindow() {
     return absl::OkStatus();
   }
   window_.samples = std::min<int64_t>(std::ssize(samples_), most);
-  window_.ids.clear();
-  logprobs_ = 0;
+  attempt_ = 0;
   ASSIGN_OR_RETURN(
       const std::vector<float> features,
       spectrum_->Of(absl::MakeSpan(samples_).subspan(0, static_cast<size_t>(window_.samples)),
@@ -224,28 +233,34 @@ absl::StatusOr<std::vector<int64_t>> TranscriptionCall::Beginning() const {
 
 absl::Status TranscriptionCall::AskForTokens() {
   TokenRequest request;
-  request.numbers = std::move(features_);
+  request.numbers = features_;
   ASSIGN_OR_RETURN(request.parameters.decoder_ids, Beginning());
+  const std::vector<int64_t>& ids = request.parameters.decoder_ids;
+  if (facts_.no_speech != SpeechFacts::kNone) {
+    const auto start = std::find(ids.rbegin(), ids.rend(), facts_.start);
+    request.watched = {.place = std::distance(start, ids.rend()) - 1, .id = facts_.no_speech};
+    request.scores_prompt = true;
+  }
+  window_.ids.clear();
+  window_.scores = {.temperature = temperatures_[attempt_]};
   request.parameters.sampling = asked_.sampling;
+  request.parameters.sampling.temperature = window_.scores.temperature;
   request.parameters.sampling.max_tokens = kNoLimit;
-  request.parameters.sampling.logprobs = 0;
-  if (has_times_) {
-    const std::shared_ptr<const SpeechFacts> facts(asked_.text, &facts_);
-    request.constrain = [facts] { return std::make_unique<TimeRules>(*facts); };
-  }
-  // With times, the end of a window may be dropped and heard again in the next one: only whole
-  // segments are told then.
-  if (asked_.stream && !has_times_) {
-    texts_.emplace(asked_.text->tokenizer(), /*skip_special=*/true);
-  }
+  std::optional<TimeRules> times;
+  if (has_times_) times.emplace(facts_);
+  logprobs_ = std::make_shared<double>(0);
+  request.constrain = [times, logprobs = logprobs_] {
+    return std::make_unique<SpokenRules>(times, logprobs);
+  };
+  if (IsToldByWords()) texts_.emplace(asked_.text->tokenizer(), /*skip_special=*/true);
   return Ask(std::move(request),
              [self = shared_from_this()](const TokenCallInfo&, const GenerationEvent& event,
                                          const TokenText&) { self->OnTokens(event); });
 }
 
 void TranscriptionCall::OnTokens(const GenerationEvent& event) {
+  if (event.watched.has_value()) window_.scores.no_speech = std::exp(*event.watched);
   for (const SampledToken& token : event.tokens) {
-    logprobs_ += token.logprob;
     if (token.id == facts_.end) continue;
     window_.ids.push_back(token.id);
     if (texts_.has_value() && transcript_->IsText(token.id)) {
@@ -255,14 +270,24 @@ void TranscriptionCall::OnTokens(const GenerationEvent& event) {
   if (!event.last) return;
   if (!event.status.ok()) return Fail(event.status);
   // The token that ended it counts, as in OpenAI's Whisper.
-  window_.logprob = logprobs_ / static_cast<double>(window_.ids.size() + 1);
+  window_.scores.logprob = *logprobs_ / static_cast<double>(window_.ids.size() + 1);
   Run(&TranscriptionCall::EndWindow);
 }
 
 absl::Status TranscriptionCall::EndWindow() {
+  SpokenScores& scores = window_.scores;
+  ASSIGN_OR_RETURN(const std::string text, transcript_->TextOf(window_.ids));
+  ASSIGN_OR_RETURN(scores.compression_ratio, CompressionRatio(text));
+  if (IsDoubtful(scores, asked_.thresholds) && attempt_ + 1 < temperatures_.size()) {
+    ++attempt_;
+    return AskForTokens();
+  }
   if (texts_.has_value()) TellText(texts_->Finish());
   const size_t told = transcript_->segments().size();
-  ASSIGN_OR_RETURN(const int64_t taken, transcript_->Add(window_));
+  int64_t taken = window_.samples;
+  if (IsToldByWords() || !IsSilent(scores, asked_.thresholds)) {
+    ASSIGN_OR_RETURN(taken, transcript_->Add(window_));
+  }
   if (asked_.stream && has_times_) {
     for (size_t i = told; i < transcript_->segments().size(); ++i) {
       TellText(transcript_->segments()[i].text);
@@ -333,8 +358,10 @@ std::string TranscriptionCall::VerboseJson() const {
                     ",\"start\":", Seconds(segment.start), ",\"end\":", Seconds(segment.end),
                     ",\"text\":", Quoted(segment.text), ",\"tokens\":[",
                     absl::StrJoin(segment.ids, ","),
-                    "],\"temperature\":", asked_.sampling.temperature,
-                    ",\"avg_logprob\":", FormatText("%.6f", segment.logprob), "}");
+                    "],\"temperature\":", segment.scores.temperature,
+                    ",\"avg_logprob\":", FormatText("%.6f", segment.scores.logprob),
+                    ",\"compression_ratio\":", FormatText("%.6f", segment.scores.compression_ratio),
+                    ",\"no_speech_prob\":", FormatText("%.6g", segment.scores.no_speech), "}");
   }
   const Language* const language = FindLanguage(language_);
   return absl::StrCat(

@@ -39,6 +39,7 @@ struct AskedTranscript {
   std::string language;  // a code; empty: the model says
   std::string prompt;    // the text before the sound
   SamplingOptions sampling;
+  SpeechThresholds thresholds;
 };
 
 // Returns the facts about sound in the model's folder. Errors: FAILED_PRECONDITION where
@@ -62,12 +63,16 @@ class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall>
   absl::Status BeginWindow();
   absl::Status AskForLanguage();
   absl::Status AskForTokens();
+  // Takes the answer of the window, or asks for another.
   absl::Status EndWindow();
   absl::Status Ask(TokenRequest request, TokenCalls::OnTokens on_tokens);
   void OnLanguage(const GenerationEvent& event);
   void OnTokens(const GenerationEvent& event);
   absl::StatusOr<std::vector<int64_t>> Beginning() const;
   absl::Status GoOn() const;
+  // With times, the end of a window may be dropped and heard again in the next one: only whole
+  // segments are told then.
+  bool IsToldByWords() const { return asked_.stream && !has_times_; }
 
   void Finish();
   // Ends the call with an error: of the model's steps, which have reported it; of anything else.
@@ -93,11 +98,14 @@ class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall>
   std::optional<Transcript> transcript_;
   std::string language_;
   bool has_times_ = false;
+  // Those that are tried until an answer is taken; one where none is tried again.
+  std::vector<float> temperatures_;
   std::vector<float> samples_;  // the window, and one more where the sound goes on
   std::string features_;        // as the model takes them
   SpokenWindow window_;
-  double logprobs_ = 0;              // their sum
-  std::optional<TextStream> texts_;  // the text of the window, told as it comes
+  size_t attempt_ = 0;                // which of the temperatures
+  std::shared_ptr<double> logprobs_;  // the sum of the tokens'
+  std::optional<TextStream> texts_;   // the text of the window, told as it comes
   bool is_begun_ = false, is_ended_ = false;
   // Self-synchronised.
   std::atomic<bool> is_left_{false};

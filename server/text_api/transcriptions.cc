@@ -1,5 +1,6 @@
 #include "server/text_api/transcriptions.h"
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -92,6 +93,11 @@ absl::Status ReadGranularities(const std::vector<FormPart>& parts, const AskedTr
       return absl::InvalidArgumentError("\"include[]\" is not supported");
     }
     if (part.name != "timestamp_granularities[]") continue;
+    if (part.data == "word") {
+      return absl::InvalidArgumentError(
+          "\"timestamp_granularities[]\" is \"word\": times of words are read from the decoder's "
+          "cross attentions, which are no outputs of its files; segment is supported");
+    }
     if (part.data != "segment") {
       return absl::InvalidArgumentError(absl::StrCat(
           "\"timestamp_granularities[]\" is \"", ShownText(part.data), "\", segment is supported"));
@@ -111,6 +117,10 @@ absl::Status ReadForTask(const SpeechFacts& facts, bool translates) {
   }
   if (facts.translate != SpeechFacts::kNone) return absl::OkStatus();
   return absl::InvalidArgumentError("the model has no token for the task of translation");
+}
+
+bool ParseThreshold(absl::string_view text, double* threshold) {
+  return absl::SimpleAtod(text, threshold) && !std::isnan(*threshold);
 }
 
 // Returns the only model that is ready and takes sound, where the client names none.
@@ -156,6 +166,14 @@ absl::Status ReadTranscript(const TextApiContext& context, const HttpExchange& e
   asked.sampling.temperature = 0;
   RETURN_IF_ERROR(
       fields.Read("temperature", "a number", absl::SimpleAtof, asked.sampling.temperature));
+  asked.thresholds = facts->thresholds;
+  SpeechThresholds& to = asked.thresholds;
+  for (const auto& [name, threshold] :
+       {std::pair("compression_ratio_threshold", &to.compression_ratio),
+        {"logprob_threshold", &to.logprob},
+        {"no_speech_threshold", &to.no_speech}}) {
+    RETURN_IF_ERROR(fields.Read(name, "a number", ParseThreshold, *threshold));
+  }
   uint64_t seed = 0;
   RETURN_IF_ERROR(fields.Read("seed", "a whole number", absl::SimpleAtoi<uint64_t>, seed));
   if (fields.Find("seed") != nullptr) asked.sampling.seed = seed;

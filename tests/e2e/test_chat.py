@@ -229,6 +229,18 @@ def test_a_call_that_is_demanded_is_made(served, choice):
         assert calls[0].id and calls[0].function.name == call.function.name
         assert "".join(one.function.arguments or "" for one in calls) == call.function.arguments
         assert not any(part.content for part in parts)
+        # OpenAI's client puts the entries of a chunk together by their place.
+        assert not any(len({one.index for one in part.tool_calls or []}) < len(part.tool_calls or []) for part in parts)
+        with served.client.chat.completions.stream(**asked) as stream:
+            joined, = stream.get_final_completion().choices[0].message.tool_calls
+        assert (joined.function.name, joined.function.arguments) == (call.function.name, call.function.arguments)
+
+
+def test_a_function_without_a_schema_takes_nothing(served):
+    call, = served.client.chat.completions.create(
+        model="m", messages=CHAT, tools=[{"type": "function", "function": {"name": "bare"}}], tool_choice="required",
+        temperature=1.2, seed=1, max_tokens=400, parallel_tool_calls=False).choices[0].message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("bare", "{}")
 
 
 def test_texts_by_the_inference_protocol(served):
@@ -238,6 +250,9 @@ def test_texts_by_the_inference_protocol(served):
     plain = served.client.completions.create(model="m", prompt="the sky", max_tokens=12, temperature=0)
     assert answer["text_output"] == plain.choices[0].text
     assert answer["prompt_tokens"] == len(served.tokenizer.encode("the sky").ids)
+    # As Triton's clients send them.
+    assert served.post("/v2/models/m/generate", {"text_input": "the sky", "max_tokens": 12, "temperature": 0})[1][
+        "text_output"] == answer["text_output"]
     request = urllib.request.Request(
         f"{served.daemon.http_url}/v2/models/m/generate_stream",
         json.dumps({"text_input": "the sky", "parameters": {"max_tokens": 12, "temperature": 0}}).encode())
@@ -313,6 +328,8 @@ def test_models_are_listed_with_what_they_do(served):
     ("/v2/models/m/generate", {"text_input": 3}, 400, "text_input"),
     ("/v2/models/m/generate", {"text_input": "a", "input_ids": [1]}, 400, "two prompts"),
     ("/v2/models/m/generate", {}, 400, "text_input"),
+    ("/v2/models/m/generate", {"text_input": "a", "max_new_words": 3}, 400, "max_new_words"),
+    ("/v2/models/m/generate", {"text_input": "a", "top_k": 3, "parameters": {"top_k": 4}}, 400, "top_k"),
 ])
 def test_bad_requests_are_refused_by_name(served, path, body, status, words):
     code, answer = served.post(path, body)
@@ -322,6 +339,16 @@ def test_bad_requests_are_refused_by_name(served, path, body, status, words):
         assert set(error) == {"message", "type", "param", "code"}
         error = error["message"]
     assert words in error, answer
+
+
+def test_a_prompt_beyond_the_context_is_told_apart(served):
+    for body in ({"prompt": "the " * 3000}, {"prompt": [1] * 2048}):
+        code, answer = served.post("/v1/completions", {"model": "m", **body})
+        assert code == 400 and answer["error"]["code"] == "context_length_exceeded", answer
+        assert "2047" in answer["error"]["message"]
+    with pytest.raises(openai.BadRequestError) as refused:
+        served.client.chat.completions.create(model="m", messages=[{"role": "user", "content": "the " * 3000}])
+    assert refused.value.code == "context_length_exceeded"
 
 
 def test_hostile_bodies_give_no_server_error(served, rng):

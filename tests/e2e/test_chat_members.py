@@ -150,6 +150,8 @@ def test_a_content_that_is_null_next_to_calls_is_empty_where_the_template_takes_
             {"role": "tool", "content": "7", "tool_call_id": "1"}]
     status, answer = served.post("/v1/chat/completions", {"model": "adds", "messages": told, "max_tokens": 2})
     assert status == 200, answer
+    del told[-2]["content"]
+    assert served.post("/v1/chat/completions", {"model": "adds", "messages": told, "max_tokens": 2})[0] == 200
     status, answer = served.post("/tokenize", {"model": "adds", "messages": told})
     assert "assistant:|tool:7|" in served.tokenizer.decode(answer["tokens"], skip_special_tokens=False)
     # Any other fault of the template is told as it is.

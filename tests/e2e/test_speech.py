@@ -7,6 +7,7 @@ import re
 import struct
 import urllib.error
 import urllib.request
+import zlib
 
 import numpy as np
 import openai
@@ -190,6 +191,53 @@ def test_the_client_of_openai_unmodified(served, rng, tmp_path):
         assert served.client.audio.translations.create(model="w", file=file).text
 
 
+def test_segments_say_how_likely_their_window_is(served, rng):
+    for name, model, language in (("w", served.whisper, "en"), ("en", served.english, None)):
+        samples = sound.speechlike(rng, 1.5)
+        _, answer = served.post(file=sound.encode(samples), model=name, language="en", response_format="verbose_json")
+        segments = json.loads(answer)["segments"]
+        made = model.decode(samples, model.start(language), times=True)
+        text = model.text(made).strip().encode()
+        # The window has silence after the sound, and the next one may begin before that.
+        segments = [one for one in segments if one["seek"] == 0]
+        assert segments
+        for one in segments:
+            assert one["avg_logprob"] == pytest.approx(model.logprob, abs=1e-4)
+            assert one["compression_ratio"] == pytest.approx(len(text) / len(zlib.compress(text)), abs=1e-5)
+            assert one["no_speech_prob"] == pytest.approx(model.no_speech(samples), rel=1e-3)
+            assert one["temperature"] == 0
+
+
+def test_a_window_that_is_doubted_is_decoded_again_hotter(served, rng):
+    data = sound.encode(sound.speechlike(rng, 1.5))
+
+    def ask(**fields):
+        code, answer = served.post(file=data, model="w", language="en", response_format="verbose_json", seed=3, **fields)
+        assert code == 200, answer
+        return json.loads(answer)
+    first = ask()["segments"][0]
+    for name, value, sign in (("logprob_threshold", first["avg_logprob"], -1),
+                              ("compression_ratio_threshold", first["compression_ratio"], 1)):
+        assert ask(**{name: value + sign * 0.01})["segments"][0]["temperature"] == 0
+        assert ask(**{name: value - sign * 0.01})["segments"][0]["temperature"] > 0
+    # No answer is likely enough: the last one stands, and a draw follows its seed.
+    last, asked = ask(logprob_threshold=0), ask(temperature=1)
+    assert last["segments"][0]["temperature"] == asked["segments"][0]["temperature"] == 1
+    assert last["text"] == asked["text"] != ask()["text"]
+    # A client that names a temperature gets it.
+    assert ask(temperature=0.5, logprob_threshold=0)["segments"][0]["temperature"] == 0.5
+
+
+@pytest.mark.parametrize("seconds", [1.5, 5])
+def test_a_window_without_speech_has_no_text(served, rng, seconds):
+    data = sound.encode(sound.speechlike(rng, seconds))
+    for form, empty in (("json", ""), ("verbose_json", ""), ("text", "\n"), ("vtt", "WEBVTT\n\n")):
+        answers = [served.post(file=data, model="w", language="en", response_format=form, logprob_threshold=0,
+                               no_speech_threshold=threshold) for threshold in (0, 1)]
+        texts = [json.loads(answer)["text"] if "json" in form else answer for _, answer in answers]
+        assert texts[0] == empty != texts[1]
+
+
 def test_draws_follow_their_seed(served, rng):
     data = sound.encode(sound.speechlike(rng, 1))
     texts = [served.post(file=data, model="w", language="en", temperature=1.0, seed=seed)[1] for seed in (1, 1, 2)]
@@ -273,7 +321,10 @@ def test_bytes_that_were_changed_end_nothing(served, rng):
     ({"temperature": "nan"}, "temperature"),
     ({"stream": "maybe"}, "must be true or false"),
     ({"stream": "true", "response_format": "srt"}, "json or text"),
-    ({"timestamp_granularities[]": "word"}, "segment is supported"),
+    ({"timestamp_granularities[]": "word"}, "cross attentions"),
+    ({"timestamp_granularities[]": "letter"}, "segment is supported"),
+    ({"logprob_threshold": "low"}, "must be a number"),
+    ({"no_speech_threshold": "nan"}, "must be a number"),
     ({"timestamp_granularities[]": "segment"}, "needs"),
     ({"include[]": "logprobs"}, "not supported"),
 ])

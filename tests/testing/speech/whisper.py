@@ -5,6 +5,7 @@ times those of OpenAI's Whisper: both are written down here once more, after the
 """
 
 import json
+import math
 
 import numpy as np
 from tokenizers import AddedToken
@@ -14,7 +15,12 @@ from testing import chats, encoder_decoders
 RATE = 16000
 LANGUAGES = ("en", "de", "fr")
 SPECIAL = ("<|endoftext|>", "<|startoftranscript|>", *(f"<|{one}|>" for one in LANGUAGES), "<|translate|>",
-           "<|transcribe|>", "<|startofprev|>", "<|notimestamps|>")
+           "<|transcribe|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>")
+
+
+def log_softmax(scores):
+    scores = scores.astype(np.float64)
+    return scores - scores.max() - np.log(np.exp(scores - scores.max()).sum())
 
 
 class Shape:
@@ -92,7 +98,9 @@ class Whisper:
         facts = {"decoder_start_token_id": self.ids["startoftranscript"], "eos_token_id": self.ids["endoftext"],
                  "suppress_tokens": self.suppressed, "begin_suppress_tokens": [0, self.ids["endoftext"]],
                  "no_timestamps_token_id": self.ids["notimestamps"], "max_initial_timestamp_index": 20,
-                 "prev_sot_token_id": self.ids["startofprev"], "is_multilingual": not self.english}
+                 "prev_sot_token_id": self.ids["startofprev"], "is_multilingual": not self.english,
+                 # Random weights guess: their answers are taken all the same.
+                 "logprob_threshold": -1000, "compression_ratio_threshold": 1000}
         if not self.english:
             facts |= {"lang_to_id": {f"<|{one}|>": self.ids[one] for one in LANGUAGES},
                       "task_to_id": {one: self.ids[one] for one in ("transcribe", "translate")}}
@@ -119,9 +127,9 @@ class Whisper:
             scores[:first] = -np.inf
 
     def decode(self, window, start, times):
-        """The ids of one window, without the one that ends them."""
+        """The ids of one window, without the one that ends them; `self.logprob` is the mean of their log-probabilities."""
         self.stepper.encode(features(window, self.shape))
-        ids, past, made = list(start), {}, []
+        ids, past, made, logprobs = list(start), {}, [], []
         while len(start) + len(made) < encoder_decoders.POSITIONS:
             scores, past = self.stepper.step(ids, past)
             scores[self.suppressed] = -np.inf
@@ -130,10 +138,18 @@ class Whisper:
             if times:
                 self._restrict(scores, made)
             ids = [int(np.argmax(scores))]
+            logprobs.append(log_softmax(scores)[ids[0]])
             if ids[0] == self.ids["endoftext"]:
                 break
             made += ids
+        self.logprob = sum(logprobs) / (len(made) + 1)
         return made
+
+    def no_speech(self, window):
+        """The probability that nobody speaks in a window without a prompt."""
+        self.stepper.encode(features(window, self.shape))
+        scores, _ = self.stepper.step([self.ids["startoftranscript"]], {})
+        return math.exp(log_softmax(scores)[self.ids["nospeech"]])
 
     def language(self, samples):
         self.stepper.encode(features(samples[:self.shape.samples], self.shape))
