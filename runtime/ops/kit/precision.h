@@ -33,8 +33,8 @@ inline std::optional<Precision> ParsePrecision(absl::string_view name) {
 
 // The attribute of a product that rounds, and of an attention that may: {"precision": "bf16"}.
 inline constexpr char kPrecisionAttribute[] = "precision";
-// Of a product with kInt8 whose weights have blocks: the elements of a row that are rounded
-// together. Absent: a whole row is.
+// The elements of a row that are rounded together by a product with kInt8 whose weights have
+// blocks. Absent: a whole row is.
 inline constexpr char kRoundedBlockAttribute[] = "rounded_block";
 
 // The form in which the floats of weights of products are kept; weights that a model stores in
