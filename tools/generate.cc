@@ -34,6 +34,7 @@ struct GenerateOptions {
   BeamOptions beams;
   std::vector<int64_t> eos_ids;
   std::string cache_dtype = "f32";
+  std::string precision = "exact";
   int64_t context = 0;
   int64_t memory_mb = 1024;
   int64_t step_tokens = 512;
@@ -139,8 +140,9 @@ absl::Status Generate(const GenerateOptions& options) {
                              .max_threads = options.threads,
                              .events = {.on_first_token = [&](int64_t ns) { first.push_back(ns); },
                                         .on_token = [&](int64_t ns) { next.push_back(ns); }}};
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
-                   LoadLocalDecoder(local, options.path, wanted));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Model> model,
+      LoadLocalDecoder(local, options.path, wanted, *ParsePrecision(options.precision)));
   std::shared_ptr<const TextModel> texts;
   if (!options.texts.empty()) {
     ASSIGN_OR_RETURN(texts, LoadLocalTexts(options.path, *model));
@@ -277,6 +279,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--cache-dtype", options->cache_dtype, "Type of the KV cache")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
+  AddPrecision(*command, options->precision, "As `reprise.precision` of config.pbtxt");
   command->add_option("--cache-mb", options->memory_mb, "Memory for the KV cache, in MiB")
       ->capture_default_str();
   command->add_option("--step-tokens", options->step_tokens, "Most new tokens of a step")

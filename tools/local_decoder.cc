@@ -27,10 +27,10 @@ absl::StatusOr<fs::path> FileOf(const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local,
                                                               const std::string& path,
-                                                              GeneratorOptions& generator) {
+                                                              GeneratorOptions& generator,
+                                                              Precision precision) {
   ASSIGN_OR_RETURN(const fs::path file, FileOf(path));
-  ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                   local.LoadToStudy(file.string(), Precision::kExact));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Model> model, local.LoadToStudy(file.string(), precision));
   const GenerationFacts facts = ReadGenerationFiles(file);
   if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
   const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(file);

@@ -15,9 +15,9 @@ namespace reprise::cli {
 
 // Loads the decoder at `path`, a file or a folder; where that is an encoder, the decoder next to
 // it, and `generator` gets the encoder and the settings in the files next to it.
-absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local,
-                                                              const std::string& path,
-                                                              GeneratorOptions& generator);
+absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(
+    LocalEngine& local, const std::string& path, GeneratorOptions& generator,
+    Precision precision = Precision::kExact);
 
 // The tokenizer and the chat templates of its folder. Errors: NOT_FOUND where it has no tokenizer.
 absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,

@@ -86,7 +86,8 @@ void Engine::ConfirmPadding(const Model& model) const {
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
     model.padding().GiveUp();
   }
-  if (MayRound(model.options())) model.owner()->parameters().DropUnused();
+  if (MayRound(model.options()) || model.options().weights != WeightBits::kStored)
+    model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {

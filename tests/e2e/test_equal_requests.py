@@ -36,6 +36,8 @@ def models():
     yield "range", decoders.make("range", **(LARGE | {"kv_heads": 4})), {}
     for form in FORMS:
         yield form, narrow(decoders.make("gqa", **LARGE), form), {}
+    yield "bytes", decoders.make("gqa", **LARGE), {"precision": "int8"}
+    yield "bytes_by_block", decoders.make("gqa", **LARGE), {"precision": "int8", "weights": "int4"}
     yield "bf16", decoders.make("gqa", **LARGE), {"precision": "bf16"}
     yield "int8_pages", decoders.make("gqa", **LARGE), {"cache_dtype": "int8"}
 

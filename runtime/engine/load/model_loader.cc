@@ -175,7 +175,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     RETURN_IF_ERROR(CheckCertificates(draft, plain));
   }
   // Measurements ran exactly; recipes need other forms of the parameters.
-  if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
+  if (MayRound(draft.options) || draft.options.weights != WeightBits::kStored)
+    draft.program->owner->parameters().DropUnused();
   certificate.End();
   LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();

@@ -33,7 +33,7 @@ inline std::optional<Precision> ParsePrecision(absl::string_view name) {
 
 // The attribute of a product that rounds, and of an attention that may: {"precision": "bf16"}.
 inline constexpr char kPrecisionAttribute[] = "precision";
-// The elements of a row that are rounded together, for a product with kInt8 whose weights have
+// The elements of a row that are rounded together by a product with kInt8 whose weights have
 // blocks. Absent: a whole row is.
 inline constexpr char kRoundedBlockAttribute[] = "rounded_block";
 

@@ -18,15 +18,14 @@ namespace reprise::ops {
 inline constexpr int64_t kDeepestRounded = int64_t{1} << 16;
 
 struct RowScale {
-  float scale = 0;    // size of a step
+  float scale = 0;    // the size of a step
   float inverse = 0;  // steps of 1
   int32_t zero = 0;   // the number that stands for 0
 };
 
 inline constexpr float kLeastRange = 1e-30f;
 
-// Returns the scale of a row between `low` <= 0 and `high` >= 0, either of which is NaN where a
-// number is not finite.
+// Returns the scale of a row within [`low`, `high`], around 0; NaN if any number is not finite.
 inline RowScale RowScaleOf(float low, float high) {
   const float range = high - low;
   if (!(range < std::numeric_limits<float>::infinity())) {
@@ -37,8 +36,7 @@ inline RowScale RowScaleOf(float low, float high) {
   return {range / 255, inverse, static_cast<int32_t>(std::nearbyint(-low * inverse))};
 }
 
-// Returns the scale of a block of this largest magnitude, which is NaN or infinite where a number
-// is.
+// Returns the scale of a block by its largest magnitude: NaN or infinite where a number is.
 inline RowScale BlockScaleOf(float largest) {
   if (!(largest < std::numeric_limits<float>::infinity())) {
     return {.scale = std::numeric_limits<float>::quiet_NaN()};

@@ -48,7 +48,7 @@ float LargestOf(const Column& column, int64_t rows) {
 // Numbers as steps, those that are none as 0.
 float StepsOf(float x, float scale, float least, float most) {
   const float steps = scale == 0 ? 0 : std::nearbyint(x / scale);
-  return steps == steps ? std::clamp(steps, least, most) : 0;
+  return std::isnan(steps) ? 0 : std::clamp(steps, least, most);
 }
 
 void RoundToBytes(const Rounded& matrix, const MutableTensorView& y) {
@@ -152,7 +152,7 @@ ParameterExprPtr RoundedWeights(const ParameterExprPtr& weights, int64_t axis, W
         DType::kFloat32, shape);
   }
   const Attributes attributes = {{"axis", axis}, {"bits", int64_t{4}}, {"block", kNibbleBlock}};
-  const ParameterExprPtr turned = ParameterExpr::Apply(
+  ParameterExprPtr turned = ParameterExpr::Apply(
       DequantizeBitsOp::kName, {{"K", rows}, {"bits", int64_t{4}}, {"block_size", kNibbleBlock}},
       {PartOf(floats, attributes, RoundedPartOp::kNumbers, DType::kUInt8,
               {columns, (rows + 1) / 2}),

@@ -25,7 +25,7 @@ struct BlockParams {
   const GemmKernels* floats = nullptr;  // divide the work; with a workspace, multiply panels
   // The layout of the workspace.
   int64_t panels = 1;         // panels at a time
-  int64_t rounded_block = 0;  // elements of a row that share a scale: kRoundedBlockAttribute
+  int64_t rounded_block = 0;  // the elements that are rounded together, see kRoundedBlockAttribute
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 };

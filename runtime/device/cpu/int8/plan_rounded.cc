@@ -59,7 +59,7 @@ struct RoundedScratch {
         size((zeros + rows + 63) / 64 * 64) {}
 
   int64_t stride;
-  int64_t scales, zeros, size;  // bytes
+  int64_t scales, zeros, size;  // where these begin, and the end
 };
 
 struct RoundedParams {

