@@ -26,10 +26,10 @@
 namespace reprise {
 
 struct PaddingLeakQuestion {
-  const SizeReadings& readings;          // of the graph as it is after the load passes, its axes
+  const SizeReadings& readings;          // readings of the graph after the load passes, by its axes
   size_t position = 0;                   // position of the axis
-  std::map<std::string, double> guards;  // what their padding is filled with
-  std::set<std::string> masks;           // those of them that are masks
+  std::map<std::string, double> guards;  // the value that fills their padding
+  std::set<std::string> masks;           // the masks among them
   std::set<std::string> guessed_masks;   // as AxisFlowOptions
   int64_t largest = 0;                   // bucket of the axis; 0: none
   bool own_end = false;                  // as AxisFlowOptions

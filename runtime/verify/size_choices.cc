@@ -167,7 +167,7 @@ class ChoiceWalk {
            facts.sizes == Sizes::kFill || facts.sizes == Sizes::kLookup;
   }
 
-  // Its shape rule does more than to refuse what does not fit.
+  // Its shape rule does more than refuse operands that do not fit.
   bool HasForms(const Node& node) const {
     const Sizes sizes = FactsOf(node.op).sizes;
     if (DropsDimsOfOne(node) || sizes == Sizes::kCut || sizes == Sizes::kCount) return true;
@@ -256,7 +256,7 @@ class ChoiceWalk {
                 absl::StrCat(how, ", which the size of ", axis_.label, " decides")};
   }
 
-  // What sizes decide of numbers (SizeUse::kSteps and more) is not looked at.
+  // Decisions of sizes about numbers (SizeUse::kSteps and more) are not looked at.
   absl::string_view FormThatFollows(NodeId id, const Node& node) {
     const bool decided = decided_.contains(id);
     const OpFacts& facts = FactsOf(node.op);
@@ -303,7 +303,7 @@ class ChoiceWalk {
     return DimsOf(node.input(0)) >= Use::kSteps && is_end(1) && is_end(2);
   }
 
-  // A table that is cut in steps, and not at its own end: behind that the model has no such size.
+  // A table that is cut in steps, and not at its own end: past it the model has no such size.
   bool GrowsInSteps(const Node& node) {
     return DimsOf(node.input(0)) == Use::kFixed && In(node, 1).use == Use::kFixed &&
            In(node, 2).use == Use::kSteps && DimsOf(node.outputs[0]) != Use::kFixed;
@@ -327,14 +327,14 @@ class ChoiceWalk {
   const size_t symbol_;
   SizeUses uses_;
   std::vector<Flow> flows_;     // indexed by value
-  std::vector<ValueId> alias_;  // indexed by value: what the result of an If is; kNone: itself
+  std::vector<ValueId> alias_;  // indexed by value: the result of an If; kNone: itself
   std::vector<NodeId> cut_;     // indexed by value: a node that decides about its shape
   std::set<int64_t> decided_;   // nodes whose rules had to decide by the axis
-  std::set<int64_t> cutting_;   // those of them that do whatever the sizes of others are
+  std::set<int64_t> cutting_;   // the ones among them that do so at all sizes of others
   AxisFinding finding_;
 };
 
-// Whole numbers stay what they are, whatever they are cast to.
+// Whole numbers stay the same in whichever type they are cast to.
 bool MayBend(const Graph& graph, const Node& node) {
   if (node.op != CastOp::kName) return FactsOf(node.op).Is(kBends);
   const DType to = graph.value(node.outputs[0]).dtype;

@@ -61,14 +61,14 @@ class SizeSlices {
   // Takes a finding: the certificates hold, or why not. Where there is no memory to keep that,
   // those that wait are called all the same.
   void Learn(const Slice& slice, const absl::Status& holds);
-  // Buckets have grown: what was found holds for the old ones.
+  // Buckets have grown: the findings hold for the old ones.
   void Forget();
 
   // How many slices are known to be refused.
   size_t refused() const;
 
  private:
-  // Slices are as many as clients send sizes: the list starts anew when it holds this many.
+  // Slices are as many as clients send sizes: the list starts again when it holds this many.
   static constexpr size_t kMostKnown = 4096;
 
   // Constant after construction.

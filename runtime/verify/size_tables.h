@@ -32,7 +32,7 @@ class SizeTables {
   const UnevenTables& UnevenAt(const Binding& sizes);
 
  private:
-  // Up to this size every axis is looked at: what a request may have.
+  // Every axis is looked at up to this size, the largest of a request.
   static constexpr int64_t kLargest = 1 << 20;
 
   void Take(const SizeReading& reading);

@@ -43,7 +43,7 @@ SizeUse SizeUses::OfTerm(const Term& term) {
       for (const TermPart& part : term.parts) {
         for (const Term* atom : part.atoms) most = std::max(most, Of(Size(atom->hint, atom)));
       }
-      // What is left of a division comes back again and again.
+      // The remainder of a division comes back again and again.
       known_[&term] = most;
       const bool returns =
           most == SizeUse::kSteps && std::abs(SlopeOf(Size(term.hint, &term))) < 1e-9;
@@ -85,7 +85,7 @@ SizeUse SizeUses::OfCall(const Term& term) {
   if (most == SizeUse::kFixed || most == SizeUse::kChosen) return most;
   const CalledKernel kernel = KernelOf(*term.function);
   if (kernel.node == nullptr) {
-    // The place in a list, or what is compared.
+    // The place in a list, or the compared number.
     return Of(term.operands[0]) == SizeUse::kFixed ? most : SizeUse::kChosen;
   }
   if (kernel.opaque) return SizeUse::kChosen;

@@ -1,4 +1,4 @@
-// SizeUses: how numbers that are made of sizes hang on the size of one axis, as their terms say.
+// SizeUses: how numbers that are made of sizes depend on the size of one axis, as their terms say.
 //
 // Threads: one; a reading may be shared.
 #pragma once
@@ -19,7 +19,7 @@ enum class SizeUse : uint8_t {
   kFixed,   // it does not hang on it; or only how many of it there are does, the first ones alike
   kEven,    // it follows the size so that it differs between any two sizes
   kSteps,   // it follows the size in steps, as quotients do
-  kChosen,  // what the size decides
+  kChosen,  // a decision of the size
 };
 
 class SizeUses {
@@ -31,7 +31,7 @@ class SizeUses {
   SizeUse Of(Size size);
   // The largest of them.
   SizeUse OfAny(absl::Span<const Size> sizes);
-  // Of elements, and of how many there are where that follows in steps or is chosen.
+  // Returns the use of elements, and of their number where that follows in steps or is chosen.
   SizeUse Of(const KnownValue& value);
 
  private:

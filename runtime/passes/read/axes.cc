@@ -80,7 +80,7 @@ struct Choice {
   bool fixes() const { return sum.factors.empty(); }
 };
 
-// Returns a smaller number for what is more likely meant: another symbol, a sum, a number, 1.
+// Returns a smaller number for the likelier meaning: another symbol, a sum, a number, 1.
 int RankOf(const SymbolSum& sum) {
   if (sum.IsSymbol().has_value()) return 0;
   if (!sum.factors.empty()) return 1;

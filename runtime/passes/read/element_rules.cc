@@ -66,7 +66,7 @@ absl::StatusOr<Size> ShapeElement(const ElementContext& context, Indices index) 
   return shape[static_cast<size_t>(range.first + index[0].hint())];
 }
 
-// Dims that are the same at either end keep their index; what is between is counted through.
+// Dims that are the same at either end keep their index; the dims between are counted through.
 absl::StatusOr<Size> ViewElement(const ElementContext& context, Indices index) {
   const SizeList& in = context.shape(0);
   const SizeList& out = context.outputs[0].shape;

@@ -33,7 +33,7 @@ struct CalledKernel {
   const Node* node = nullptr;  // nullptr: another function
   bool opaque = false;
   absl::Span<const CallOperand> operands;
-  DType dtype = DType::kUndefined;  // of the result
+  DType dtype = DType::kUndefined;  // the result's
 };
 CalledKernel KernelOf(const SizeFunction& function);
 

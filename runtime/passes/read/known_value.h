@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// Elements are integers, or the bits of what they are else (ops/kit/element_bits.h).
+// Elements are integers, or the bits of another type (ops/kit/element_bits.h).
 struct KnownValue {
   // The most elements that are kept one by one.
   static constexpr int64_t kMostElements = 64;

@@ -41,7 +41,7 @@ std::vector<size_t> DimsThatFollow(int64_t symbol, absl::Span<const Size> shape)
   return dims;
 }
 
-// Whether elements stay what they are while operands grow along `symbol`.
+// Returns whether elements stay the same while operands grow along `symbol`.
 bool KeepsElements(const ElementContext& context, int64_t symbol) {
   const SizeList &in = context.shape(0), &out = context.outputs[context.result].shape;
   const std::vector<size_t> from = DimsThatFollow(symbol, in), to = DimsThatFollow(symbol, out);

@@ -340,7 +340,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Walks what `values` need and was not walked yet, as Specialize does.
+  // Walks the nodes that `values` need and that were not walked yet, as Specialize does.
   absl::Status WalkBehind(const std::vector<ValueId>& values, int depth) {
     if (depth > kMaxDepth) return absl::InvalidArgumentError("If nodes nest too deeply");
     std::vector<NodeId> nodes;

@@ -42,7 +42,7 @@ struct SizeReading {
   // A Gather reads at a known place that its data does not have: x[:, 1] of one token. No shape
   // tells.
   bool reads_beyond = false;
-  int64_t evaluated = 0;  // bytes of tables, since a rule asked for what no term says
+  int64_t evaluated = 0;  // bytes of tables, since a rule asked for a number without a term
 };
 
 // Reads `symbolic` into `reading`, which has a table and nothing else; `axes`: the size of each

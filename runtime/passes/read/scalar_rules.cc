@@ -190,7 +190,7 @@ std::optional<Size> Converted(const ElementContext& context, Size x) {
   return to == DType::kBool ? Negated(context, IsZero(context.table, *whole)) : *whole;
 }
 
-// What may be said of floats: those that are whole numbers made of sizes.
+// Rules of floats: only whole numbers made of sizes have terms.
 std::optional<Size> FloatResult(const ElementContext& context, Arguments x) {
   const std::string& op = context.node.op;
   const DType dtype = context.inputs[0].dtype;

@@ -1,4 +1,4 @@
-// What sizes of an axis decide in a model, as a reading with open sizes says it.
+// Decisions of an axis's sizes in a model, as a reading with open sizes states them.
 #include "runtime/verify/size_choices.h"
 
 #include <string>
