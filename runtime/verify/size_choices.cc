@@ -189,9 +189,15 @@ class ChoiceWalk {
     if (cut_[output] != kNone && !KeepsElements(node)) {
       return {.use = Use::kChosen, .chooser = cut_[output]};
     }
+    // Which of numbers that follow no size is taken, where the place does.
+    const Sizes sizes = FactsOf(node.op).sizes;
+    if ((sizes == Sizes::kCut || sizes == Sizes::kLookup) && flow.use == Use::kEven &&
+        In(node, 0).use == Use::kFixed) {
+      flow.use = Use::kChosen;
+    }
     // A number that is a constant in the reading alone, since a rule asked for it or since a cut
     // left nothing, has no term.
-    if (FactsOf(node.op).sizes != Sizes::kOfShape) {
+    if (sizes != Sizes::kOfShape) {
       for (const ValueId input : node.inputs) {
         const bool chosen = FlowOf(input).use == Use::kChosen;
         if (chosen && Read(input).constant.has_value()) return FlowOf(input);
