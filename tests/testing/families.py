@@ -217,8 +217,8 @@ THREE = TWO + ["token_type_ids"]
 TOKENS = ["batch", "sequence", HIDDEN]
 
 
-def encoder(g, x, bias=None, layers=LAYERS):
-    mask = g.mask("attention_mask")
+def encoder(g, x, bias=None, layers=LAYERS, mask="attention_mask"):
+    mask = g.mask(mask)
     for _ in range(layers):
         x = g.layer(x, mask, bias)
     return x
@@ -229,6 +229,19 @@ def bert(g):
     x = encoder(g, g.tables())
     return g.save(g.node("Tanh", g.dense(g.first(x), HIDDEN, HIDDEN)), "pooler_output",
                   ["batch", HIDDEN], THREE)
+
+
+def looked_up_mask(g):
+    """The mask of each row and key is looked up in one row of all of them, as transformers 4.57 exports masks."""
+    zero, one = g.scalar(0, np.int64), g.scalar(1, np.int64)
+    rows, length = (g.node("Gather", g.node("Shape", "input_ids"), g.scalar(dim, np.int64)) for dim in (0, 1))
+    keys = g.unsqueeze(g.node("Range", zero, length, one), 0)
+    begins = g.node("Mul", g.unsqueeze(g.node("Range", zero, rows, one), 1), length)
+    places = g.node("Add", keys, begins)
+    flat = g.node("Flatten", g.node("Cast", "attention_mask", to=TensorProto.BOOL), axis=2)
+    found = g.node("Reshape", g.node("Gather", flat, places, axis=0), g.node("Shape", places))
+    mask = g.node("Cast", found, to=TensorProto.INT64)
+    return g.save(encoder(g, g.tables(types=False), mask=mask), "last_hidden_state", TOKENS, TWO)
 
 
 def roberta(g):
@@ -306,7 +319,7 @@ def token_classifier(g):
     return g.save(g.linear(x, HIDDEN, LABELS), "logits", ["batch", "sequence", LABELS], TWO)
 
 
-FAMILIES = [bert, roberta, mpnet, albert, electra, e5, bge, last_token, last_position, largest_id,
+FAMILIES = [bert, looked_up_mask, roberta, mpnet, albert, electra, e5, bge, last_token, last_position, largest_id,
             cross_encoder, token_classifier]
 
 

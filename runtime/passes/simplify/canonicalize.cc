@@ -56,6 +56,7 @@ class CanonicalizePass : public Pass {
                                    MishRule,
                                    LogicRule,
                                    GatherNdRule,
+                                   WholeGatherRule,
                                    FlatRowsRule,
                                    CountedRowsRule,
                                    WholePiecesRule,

@@ -33,6 +33,9 @@ absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);
 // GatherND whose constant indices name every element in order is a Reshape.
 absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId node);
+// So is Gather of every place in order by places of several dims, as exporters look up each
+// position of each row in a padding mask whose rows are laid end to end.
+absl::StatusOr<ValueId> WholeGatherRule(Graph& graph, NodeId node);
 // Gather of a place in each row, of rows laid end to end, looks it up in each row: GatherND by
 // batch dims. Where the places may not lie in their rows (only results of ArgMax and ArgMin do
 // for sure) it stays.

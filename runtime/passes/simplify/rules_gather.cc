@@ -9,6 +9,7 @@
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/reduce/arg_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
@@ -67,6 +68,34 @@ bool CountRows(const Tensor& places, int64_t rows) {
 }
 
 }  // namespace
+
+absl::StatusOr<ValueId> WholeGatherRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != GatherOp::kName) return kNone;
+  const Tensor* places = KnownConstant(graph, node.inputs[1]);
+  const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
+  // A table is looked up at every length, of which its own is one; rows that were laid end to end
+  // are as many as there are places at every size. One place alone is a Gather at every size of a
+  // dim.
+  if (graph.ProducerIf(node.inputs[0], ReshapeOp::kName) == nullptr &&
+      graph.ProducerIf(node.inputs[0], FlattenOp::kName) == nullptr) {
+    return kNone;
+  }
+  if (places == nullptr || places->dtype() != DType::kInt64 || places->shape().size() < 2 ||
+      !data.has_value() || !ShapeOf(graph, node.outputs[0]).has_value()) {
+    return kNone;
+  }
+  int64_t axis = node.attributes.Int("axis", 0);
+  if (axis < 0) axis += static_cast<int64_t>(data->size());
+  const int64_t size = (*data)[axis];
+  const absl::Span<const int64_t> values = places->span<int64_t>();
+  if (static_cast<int64_t>(values.size()) != size) return kNone;
+  for (int64_t i = 0; i < size; ++i) {
+    if (values[i] != i && values[i] != i - size) return kNone;
+  }
+  const Shape shape = *ShapeOf(graph, node.outputs[0]);
+  return AddReshape(graph, node.inputs[0], shape);
+}
 
 absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);

@@ -290,6 +290,37 @@ TEST(MovementRulesTest, AGatherNdOfEverythingInOrderIsAReshape) {
   })");
 }
 
+// `data` is looked up: %flat has rows that were laid end to end, %table is a weight.
+std::string GatherOf(absl::string_view data, absl::string_view indices, absl::string_view shape) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[2, 2, 3]
+    param %table: f32[4, 3] = p0
+    const %rows: i64[2] = {4, 3}
+    const %indices: i64)",
+                      shape, " = {", indices, R"(}
+    %flat: ? = Reshape(%x, %rows) {allowzero = 1}
+    %a: ? = Gather()",
+                      data, R"(, %indices) {axis = 0}
+    %b: ? = Relu(%flat)
+    output %a
+    output %b
+  })");
+}
+
+TEST(MovementRulesTest, AGatherOfRowsEndToEndInOrderIsAReshape) {
+  const std::string after = RunPass(*Canonicalize(), GatherOf("%flat", "0, 1, 2, -1", "[2, 1, 2]"));
+  EXPECT_EQ(after.find("Gather"), std::string::npos) << after;
+}
+
+TEST(MovementRulesTest, AGatherOfATableOfAPartOrInAnotherOrderStays) {
+  for (const std::string& text :
+       {GatherOf("%table", "0, 1, 2, 3", "[2, 2]"), GatherOf("%flat", "0, 1, 3, 2", "[2, 2]"),
+        GatherOf("%flat", "0, 1, 2", "[3, 1]"), GatherOf("%flat", "0, 1, 2, 3", "[4]")}) {
+    const std::string after = RunPass(*Canonicalize(), text);
+    EXPECT_NE(after.find("Gather"), std::string::npos) << after;
+  }
+}
+
 TEST(MovementRulesTest, AGatherNdOfRowsInOrderIsNothing) {
   ExpectCanonical(GatherNd("0, 1", "[2, 1]"), R"(graph {
     input %x: f32[2, 3]
