@@ -222,7 +222,7 @@ def set_addresses(daemon, left_mb):
     resource.prlimit(daemon.process.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 
-@pytest.mark.parametrize("left_mb", [1, 2])
+@pytest.mark.parametrize("left_mb", [0, 1, 2])
 def test_limit_set_while_it_runs_ends_requests_and_not_the_daemon(repository, left_mb):
     repository.add("elementwise", models.elementwise())
     # A row of its scores is larger than what is kept back for a block.
