@@ -17,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/address_space.h"
-#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
@@ -25,6 +24,7 @@
 #include "runtime/ops/custom/op_library.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
+#include "server/descriptor_limit.h"
 #include "server/log.h"
 #include "server/repository/flat_model.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/cgroup.h"
-#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
+#include "server/descriptor_limit.h"
 #include "server/requests/part.h"
 
 namespace reprise {

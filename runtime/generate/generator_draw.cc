@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/generate/generator.h"
 #include "runtime/generate/sequence_pages.h"
 
@@ -14,38 +15,35 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
+// An item that finds no memory ends its sequence alone.
 void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
-  size_t row = 0;
   const auto width = static_cast<size_t>(vocabulary_);
-  for (const StepItem& item : step.items) {
+  const auto finish = [&](const StepItem& item, absl::Span<float> of_item) {
     Sequence& sequence = *item.sequence;
-    if (sequence.request == nullptr) {  // Another beam has ended all.
-      row += static_cast<size_t>(item.picks);
-      continue;
-    }
-    if (!sequence.draft.empty()) {
-      const auto rows = static_cast<size_t>(item.picks);
-      CheckDraft(sequence, scores.subspan(row * width, rows * width));
-      row += rows;
-      continue;
-    }
-    const auto picks = static_cast<size_t>(item.picks);
-    if (sequence.scores_prompt()) {
-      ScorePrompt(sequence, scores.subspan(row * width, picks * width));
-    }
-    row += picks;
+    if (!sequence.draft.empty()) return CheckDraft(sequence, of_item);
+    if (sequence.scores_prompt()) ScorePrompt(sequence, of_item);
     sequence.computed += item.count;
     RegisterPages(sequence, *pages_);
-    if (picks == 0 || sequence.missing() > 0) continue;
-    const absl::Span<float> own = scores.subspan((row - 1) * width, width);
+    if (item.picks == 0 || sequence.missing() > 0) return;
+    const absl::Span<float> last = of_item.subspan(of_item.size() - width, width);
     SequenceRequest& request = *sequence.request;
-    if (request.group.has_value()) {
-      Offer(sequence, own);
-      continue;
-    }
-    if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, own);
+    if (request.group.has_value()) return Offer(sequence, last);
+    if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, last);
     request.forked = true;
-    Draw(sequence, own);
+    Draw(sequence, last);
+  };
+  size_t begin = 0;
+  for (const StepItem& item : step.items) {
+    const absl::Span<float> of_item =
+        scores.subspan(begin, static_cast<size_t>(item.picks) * width);
+    begin += of_item.size();
+    if (item.sequence->request == nullptr) continue;  // Another beam has ended all.
+    const absl::Status finished = WithinMemory([] { return "a token"; },
+                                               [&] {
+                                                 finish(item, of_item);
+                                                 return absl::OkStatus();
+                                               });
+    if (!finished.ok()) End(*item.sequence, Ending::kError, finished);
   }
 }
 

@@ -91,13 +91,15 @@ PageId PagePool::Register(PageId page, PageId before, const PageOwner& owner,
     return known;
   }
   Page& of = pages_[page];
+  const uint64_t hash = HashOf(before, owner, ids);
+  of.owner = owner;
+  of.ids.assign(ids.begin(), ids.end());
+  index_.emplace(hash, page);
+  // Nothing fails from here on: without memory the page is not registered.
   of.registered = true;
   of.before = before;
-  of.owner = owner;
-  of.hash = HashOf(before, owner, ids);
-  of.ids.assign(ids.begin(), ids.end());
+  of.hash = hash;
   if (before != kNoPage) ++pages_[before].children;
-  index_.emplace(of.hash, page);
   ++changes_;
   return page;
 }

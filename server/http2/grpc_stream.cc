@@ -66,7 +66,7 @@ template <typename Work>
 void GrpcStream::Post(Work work) noexcept {
   const bool posted = WhereMemoryAllows([&] {
     boost::asio::post(host_->executor(), [self = shared_from_this(), work = std::move(work)] {
-      if (self->closed_) return;
+      if (self->closed_ || self->host_->session() == nullptr) return;
       if (!WhereMemoryAllows([&] { work(*self); })) return self->host_->Abort();
       self->host_->Flush();
     });

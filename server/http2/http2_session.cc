@@ -47,6 +47,11 @@ bool IsFaultOfClient(uint32_t code) {
          code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR;
 }
 
+// An answer that libnghttp2 could not keep is never sent: the connection has to end.
+void ThrowWithoutMemory(int result) {
+  if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+}
+
 }  // namespace
 
 // Functions that libnghttp2 calls. It is C: nothing may be thrown through it.
@@ -214,7 +219,7 @@ struct Http2Session::Callbacks {
       if (trailers.empty()) return;
       *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
       const std::vector<nghttp2_nv> nv = ToNv(trailers);
-      nghttp2_submit_trailer(session, id, nv.data(), nv.size());
+      ThrowWithoutMemory(nghttp2_submit_trailer(session, id, nv.data(), nv.size()));
     });
     if (failed != 0) return failed;
     if (produced.waits && produced.bytes == 0 && !produced.ends) return NGHTTP2_ERR_DEFERRED;
@@ -307,6 +312,7 @@ absl::Status Http2Session::Respond(int32_t id, const Http2Fields& fields, bool h
                                       .read_callback = &Callbacks::Read};
   const int result =
       nghttp2_submit_response(session_, id, nv.data(), nv.size(), has_body ? &body : nullptr);
+  ThrowWithoutMemory(result);
   return result == 0 ? absl::OkStatus() : absl::InternalError(nghttp2_strerror(result));
 }
 
@@ -338,7 +344,7 @@ void Http2Session::CloseAll() {
   streams_.clear();
   for (auto& [id, entry] : streams) {
     nghttp2_session_set_stream_user_data(session_, id, nullptr);
-    entry->stream->OnClose();
+    WhereMemoryAllows([&] { entry->stream->OnClose(); });
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/base/spare_heap.h"
+
 namespace reprise {
 namespace {
 
@@ -49,6 +51,8 @@ void GenerationLoop::Stop() {
 void GenerationLoop::Wake() { shared_->generator->Wake(); }
 
 void GenerationLoop::Run(const std::shared_ptr<Shared>& shared) {
+  // Nobody else can end the sequences where a step finds no memory.
+  const SpareScope spare(kSpareHeapBytes);
   Generator& generator = *shared->generator;
   shared->on_stats(generator.Stats());
   while (!shared->stop) {

@@ -116,11 +116,13 @@ constexpr std::pair<const char*, Grouping> kGroupings[] = {{"none", Grouping::kN
                                                            {"max", Grouping::kMax}};
 
 absl::StatusOr<Grouping> GroupingOf(const Fields& fields) {
-  ASSIGN_OR_RETURN(const std::string strategy, fields.Text("aggregation_strategy", "simple"));
+  const absl::StatusOr<std::string> strategy = fields.Text("aggregation_strategy", "simple");
+  // Whatever is wrong with it has one code.
+  if (!strategy.ok()) return absl::OutOfRangeError(strategy.status().message());
   for (const auto& [name, grouping] : kGroupings) {
-    if (strategy == name) return grouping;
+    if (*strategy == name) return grouping;
   }
-  return absl::OutOfRangeError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
+  return absl::OutOfRangeError(absl::StrCat("\"aggregation_strategy\" is \"", *strategy,
                                             "\", it must be none, simple, first, average or max"));
 }
 

@@ -1,6 +1,7 @@
 #include "server/transport/byte_account.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/spare_heap.h"
 
 namespace reprise {
 namespace {
@@ -23,6 +24,10 @@ ConnectionBytes::ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteT
 }
 
 absl::Status ConnectionBytes::Take(int64_t bytes) {
+  if (SpareHeapIsLow()) [[unlikely]] {
+    return absl::ResourceExhaustedError(
+        "the system has no memory left, and what runs already needs what was kept back");
+  }
   const int64_t own = used_.fetch_add(bytes) + bytes;
   if (limits_.max_connection_bytes > 0 && own > limits_.max_connection_bytes) {
     used_.fetch_sub(bytes);

@@ -2,15 +2,25 @@
 
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/spare_heap.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::chrono::seconds kLookTime(1);
+
+// Gives the thread its part of the C library's heap. One that first asks for memory when there is
+// none gets none for good, and the library ends the process where it needs some for the thread.
+void BeginHeapOfThread() {
+  void* block = std::malloc(1);
+  asm volatile("" : "+r"(block) : : "memory");  // else the compiler leaves both calls out
+  std::free(block);
+}
 
 }  // namespace
 
@@ -27,6 +37,9 @@ void NetworkThreads::Join() {
 }
 
 void NetworkThreads::Run() {
+  BeginHeapOfThread();
+  // Half is left to threads whose steps may not fail at all.
+  const SpareScope spare(kSpareHeapBytes / 2);
   // A step that throws for want of memory ends its connection alone.
   while (!WhereMemoryAllows([this] { io_.run(); })) {
   }

@@ -293,6 +293,9 @@ def test_entities_are_grouped_by_words(tmp_path):
         refused = post(daemon, "/models/tagger/predict", inputs="a", aggregation_strategy="middle")
         assert refused.status_code == 400 and refused.json()["error_type"] == "Validation"
         assert "first, average or max" in refused.text
+        for wrong in (3, ["max"], True):
+            refused = post(daemon, "/models/tagger/predict", inputs="a", aggregation_strategy=wrong)
+            assert refused.status_code == 400 and "aggregation_strategy" in refused.text
 
 
 REFUSED = {

@@ -1,6 +1,8 @@
 """--gemm-provider decides who multiplies; the answers are the same, and a dump says who did."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -30,3 +32,44 @@ def test_answers_do_not_depend_on_who_multiplies(repository, rng, provider, isa,
 def test_an_unknown_provider_is_a_wrong_flag(tmp_path):
     done = run_reprised("--model-repository", tmp_path, "--gemm-provider", "mkl")
     assert done.returncode == 2 and "openblas" in done.stderr
+
+
+# What OpenBLAS is to the loader, without products.
+STUB = r"""
+#include <stdio.h>
+#include <stdlib.h>
+char core[64];
+__attribute__((constructor)) void Load(void) {
+  snprintf(core, sizeof(core), "%s", getenv("OPENBLAS_CORETYPE"));
+}
+char* openblas_get_config(void) { return "OpenBLAS 0.3.0 DYNAMIC_ARCH"; }
+char* openblas_get_corename(void) { return core; }
+int openblas_get_parallel(void) { return 1; }
+void openblas_set_num_threads(int count) { (void)count; }
+void cblas_sgemm(void) { abort(); }
+void cblas_dgemm(void) { abort(); }
+KIND char buffer[64];
+void* blas_memory_alloc(int place) { (void)place; return buffer; }
+void blas_memory_free(void* given) { (void)given; }
+"""
+
+
+@pytest.mark.parametrize("kind,refused", [("static __thread", True), ("static", False)])
+def test_a_library_with_buffers_by_thread_is_left_out_by_name(repository, tmp_path, monkeypatch, kind,
+                                                              refused):
+    source = tmp_path / "stub.c"
+    source.write_text(STUB)
+    subprocess.run([shutil.which("cc") or shutil.which("gcc"), "-shared", "-fPIC", f"-DKIND={kind}",
+                    "-o", tmp_path / "libopenblas.so.0", source], check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    daemon = Daemon(repository, "--gemm-provider", "openblas")
+    daemon.start()
+    try:
+        if refused:
+            assert daemon.process.wait(60) == 1
+        else:
+            daemon.wait_ready()
+    finally:
+        daemon.kill()
+    assert ("OpenBLAS is left out: it keeps buffers for each thread (it was built with USE_TLS)"
+            in daemon.log()) == refused, daemon.log()

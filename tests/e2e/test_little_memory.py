@@ -3,15 +3,18 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import time
 
 import numpy as np
 import pytest
+import requests
 from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
-from testing import models
+from testing import decoders, models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.repository import MINILM
@@ -209,3 +212,48 @@ def test_little_memory_serves_or_is_refused_at_start(repository, addresses_mb, f
         assert daemon.process.wait(60) == 0, daemon.log()
     finally:
         daemon.kill()
+
+
+def set_addresses(daemon, left_mb):
+    """Lets the running daemon take this much more; None: as much as it wants."""
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    size = int(re.search(r"VmSize:\s+(\d+) kB", status).group(1)) << 10
+    limit = resource.RLIM_INFINITY if left_mb is None else size + (left_mb << 20)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+@pytest.mark.parametrize("left_mb", [0, 1, 2])
+def test_limit_set_while_it_runs_ends_requests_and_not_the_daemon(repository, left_mb):
+    repository.add("elementwise", models.elementwise())
+    # A row of its scores is larger than what is kept back for a block.
+    repository.add("decoder", decoders.make("gqa", context=128, vocabulary=20000),
+                   config='parameters { key: "reprise.context" value { string_value: "128" } }')
+    with Daemon(repository) as daemon:
+        ones = np.ones((2, 5), np.float32)
+
+        def ask(i):
+            if i % 2 == 0:
+                body = {"input_ids": [1 + i % 90] * 100,
+                        "parameters": {"max_tokens": 20, "temperature": 0.5, "n": 2}}
+                try:
+                    return requests.post(f"{daemon.http_url}/v2/models/decoder/generate", json=body,
+                                         timeout=10).status_code
+                except requests.RequestException:
+                    return None  # its connection found no memory
+            client = daemon.client()
+            try:
+                return infer(client, "elementwise", {"x": ones}).outputs["y"].tolist()
+            except InferenceServerException as error:
+                return error.status()
+            finally:
+                client.close()
+
+        set_addresses(daemon, left_mb)
+        answers = together(ask, range(60), clients=12)
+        assert daemon.process.poll() is None, daemon.log()
+        for answer in answers:
+            assert answer in (None, 200, 429, 503, [[3.0] * 5] * 2, "StatusCode.RESOURCE_EXHAUSTED",
+                              "StatusCode.UNAVAILABLE"), answer
+        set_addresses(daemon, None)
+        for i in (0, 1):
+            assert ask(i) in (200, [[3.0] * 5] * 2), daemon.log()

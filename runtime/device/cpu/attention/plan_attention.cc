@@ -133,9 +133,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
   // Where it is to be rounded its kernels take all sizes: an answer is then the same in any bucket.
-  const AttentionKernels* rounding = RoundsToBf16(node) && args.keys <= kMostTileAttentionKeys
-                                         ? RoundingAttentionKernelsFor(target.isa)
-                                         : nullptr;
+  const AttentionKernels* rounding =
+      RoundsToBf16(node) ? RoundingAttentionKernelsFor(target.isa) : nullptr;
   // The tile unit takes long rows alone, and adds in another order than vectors do.
   const bool tiles = rounding == nullptr && !target.one_order &&
                      TileAttentionKernelsFor(target.isa) != nullptr &&

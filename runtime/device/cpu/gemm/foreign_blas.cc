@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,22 @@ absl::Status NoRoom(int64_t left) {
                                                    " bytes for a buffer (vm.overcommit_memory)"));
 }
 
+using AllocateBuffer = void* (*)(int);
+using FreeBuffer = void (*)(void*);
+
+// Returns whether the library keeps the buffers of each thread apart, as one that was built with
+// USE_TLS does: what is mapped here serves no other thread then. Maps up to two of them.
+bool KeepsBuffersByThread(AllocateBuffer allocate, FreeBuffer free) {
+  void* const own = allocate(0);
+  free(own);
+  void* other = nullptr;
+  std::thread([&] {
+    other = allocate(0);
+    free(other);
+  }).join();
+  return other != own;
+}
+
 template <typename Function>
 absl::Status Find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
@@ -146,20 +163,25 @@ class ForeignBlas::Buffers {
 
  private:
   absl::Status Map(void* library) {
-    void* (*allocate)(int) = nullptr;
-    void (*free)(void*) = nullptr;
+    AllocateBuffer allocate = nullptr;
+    FreeBuffer free = nullptr;
     RETURN_IF_ERROR(Find(library, "blas_memory_alloc", allocate));
     RETURN_IF_ERROR(Find(library, "blas_memory_free", free));
     const int64_t left = FreeAddressBytes();
+    if (left / kBuffersPart < kBufferBytes || !CanMapBuffer()) return NoRoom(left);
+    if (KeepsBuffersByThread(allocate, free)) {
+      return absl::FailedPreconditionError(
+          "OpenBLAS is left out: it keeps buffers for each thread (it was built with USE_TLS), and "
+          "tries for ever to map one where there is no memory; libopenblas0-pthread does not");
+    }
     const int most = std::min(AvailableCpus(), kMostBuffers);
-    std::vector<void*> mapped;
+    std::vector<void*> mapped = {allocate(0)};
     while (static_cast<int>(mapped.size()) < most &&
            left - FreeAddressBytes() + kBufferBytes <= left / kBuffersPart && CanMapBuffer()) {
       mapped.push_back(allocate(0));
     }
     // The library keeps its mappings for the next calls.
     for (void* buffer : mapped) free(buffer);
-    if (mapped.empty()) return NoRoom(left);
     MutexLock lock(mutex_);
     free_ = static_cast<int>(mapped.size());
     return absl::OkStatus();

@@ -7,8 +7,8 @@
 //
 // A call works in a buffer of the library, which tries for ever to map one where it gets no memory.
 // So Load maps buffers, as many as there are CPUs and addresses left (`ulimit -v`), and is refused
-// where there is no room for one; a call waits while other calls have all of them. It may lock:
-// launches that make one are `foreign`.
+// where there is no room for one, or where each thread has buffers of its own; a call waits while
+// other calls have all of them. It may lock: launches that make one are `foreign`.
 //
 // Threads:   Load sets environment variables for the time of its call, so no other thread may read
 //            the environment meanwhile. Products may be computed from any number of threads.
@@ -48,8 +48,8 @@ class ForeignBlas {
  public:
   // The library with the best kernels that neither the machine nor `max_isa` forbids.
   // Errors: NOT_FOUND when there is no library, FAILED_PRECONDITION when the one found must not be
-  // used (not safe from several threads, kernels above `max_isa`), RESOURCE_EXHAUSTED when there
-  // are too few addresses for its buffers.
+  // used (not safe from several threads, buffers by thread, kernels above `max_isa`),
+  // RESOURCE_EXHAUSTED when there are too few addresses for its buffers.
   static absl::StatusOr<std::shared_ptr<const ForeignBlas>> Load(Isa max_isa);
   ~ForeignBlas();
   ForeignBlas(const ForeignBlas&) = delete;

@@ -25,7 +25,7 @@ constexpr size_t kMask = SegmentAttentionOp::kMask, kBias = SegmentAttentionOp::
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
   const AttentionKernels* tile_kernels = nullptr;  // used for segments that suit them; or null
-  bool rounding = false;                           // tile_kernels take all segments that they can
+  bool rounding = false;                           // tile_kernels take all segments
   AttentionArgs args;  // strides and sizes; the pointers point to token 0, head 0
   int64_t tokens = 0, segments = 0, heads = 0;
   int64_t longest = 0;                 // tokens of a segment that the scratch holds
@@ -77,9 +77,8 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p, int64_t
     args.key_bias = static_cast<const float*>(launch.operands[kMask]) + segment.begin;
   }
   // By nothing but the segment's own length, so that its batch-mates do not matter.
-  const bool suits = p.rounding ? segment.size() <= kMostTileAttentionKeys
-                                : SuitsTileAttention(queries, segment.size(), args.head_dim);
-  const bool tiles = p.tile_kernels != nullptr && suits;
+  const bool tiles = p.tile_kernels != nullptr &&
+                     (p.rounding || SuitsTileAttention(queries, segment.size(), args.head_dim));
   const AttentionKernels& kernels = tiles ? *p.tile_kernels : *p.kernels;
   const int64_t blocks = BlocksOf(p, segment);
   for (int64_t unit = first; unit < last;) {
@@ -291,7 +290,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   p.workspace = p.out + 1;
   int64_t scratch_floats = attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim);
   if (p.tile_kernels != nullptr) {
-    const int64_t keys = std::min(p.longest, kMostTileAttentionKeys);
+    const int64_t keys = p.rounding ? p.longest : std::min(p.longest, kMostTileAttentionKeys);
     scratch_floats = std::max(scratch_floats,
                               p.tile_kernels->scratch_floats(keys, args.head_dim, args.v_head_dim));
   }

@@ -1,4 +1,4 @@
-#include "runtime/base/descriptor_limit.h"
+#include "server/descriptor_limit.h"
 
 #include <sys/resource.h>
 
