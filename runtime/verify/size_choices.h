@@ -8,7 +8,7 @@
 // question agree about (verify/size_uses.h): a comparison that comes out the same wherever they lie
 // (a shape with -1, a length with the largest one) decides nothing.
 //
-// What a node makes of its operands may be another thing at another size, too, though no number
+// The result of a node may have another form at another size, too, though no number
 // says so: a Squeeze without axes drops the dims that are 1, a Slice ends where its data end if
 // that is before it would, a Gather whose place follows a size takes another position at each. Its
 // shape rule had to decide then, which the reading has noted. What holds along another axis was
