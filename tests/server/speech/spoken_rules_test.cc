@@ -13,7 +13,9 @@ namespace reprise {
 namespace {
 
 // Ids 0 to 3 are text, 4 ends, 5 starts, 6 stands for no times, 7 to 12 are times.
-SpeechFacts Facts() { return {.start = 5, .end = 4, .no_timestamps = 6, .max_initial_time = 2}; }
+SpeechFacts SpokenFacts() {
+  return {.start = 5, .end = 4, .no_timestamps = 6, .max_initial_time = 2};
+}
 
 double SumAfter(std::optional<TimeRules> times, int64_t id) {
   const auto sum = std::make_shared<double>(0);
@@ -27,7 +29,7 @@ double SumAfter(std::optional<TimeRules> times, int64_t id) {
 TEST(SpokenRulesTest, LogprobsAreThoseOfTheScoresThatTheRulesLeave) {
   EXPECT_NEAR(SumAfter(std::nullopt, 8), -std::log(13), 1e-6);
   // A transcript begins with one of three times.
-  EXPECT_NEAR(SumAfter(TimeRules(Facts()), 8), -std::log(3), 1e-6);
+  EXPECT_NEAR(SumAfter(TimeRules(SpokenFacts()), 8), -std::log(3), 1e-6);
 }
 
 TEST(SpokenWindowTest, ThresholdsAreThoseOfWhisper) {
