@@ -115,7 +115,7 @@ def test_a_larger_recipe_gives_the_same_answer_and_its_own_bucket_follows(reposi
             assert_same_answer(answer.outputs, expected)
         log = daemon.log()
         assert re.search(r"captured b1_s512 .* because of first_request .*1 request waited", log)
-        assert re.search(r"captured b1_s16 .*nearest was b1_s512 \(sequence 512, not 16\); nobody "
+        assert re.search(r"captured b1_s16 .*nearest was b1_s512 \(sequence 512, not 16\); no request "
                          r"waited; to avoid it: reprise.warmup", log)
 
 

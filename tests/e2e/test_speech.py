@@ -314,7 +314,7 @@ def test_bytes_that_were_changed_end_nothing(served, rng):
 
 @pytest.mark.parametrize("fields, words", [
     ({"model": "w"}, 'no part \\"file\\"'),
-    ({"response_format": "x"}, "may be json, text, verbose_json, srt, vtt"),
+    ({"response_format": "x"}, "it must be json, text, verbose_json, srt, vtt"),
     ({"language": "klingon"}, "none of the model's 3"),
     ({"temperature": "hot"}, "must be a number"),
     ({"temperature": -1}, "temperature"),
