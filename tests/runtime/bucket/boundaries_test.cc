@@ -44,10 +44,10 @@ TEST(BoundaryRuleTest, RulesThatTrafficDecidesSayHowMany) {
 
 TEST(BoundaryRuleTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Error("fast"), HasSubstr("'fast' is not a list of sizes"));
-  EXPECT_THAT(Error(""), HasSubstr("'' is no list"));
+  EXPECT_THAT(Error(""), HasSubstr("'' is not a list"));
   EXPECT_THAT(Error("16,8"), HasSubstr("8 follows 16"));
-  EXPECT_THAT(Error("16,x"), HasSubstr("'x' is no size"));
-  EXPECT_THAT(Error("0"), HasSubstr("'0' is no size"));
+  EXPECT_THAT(Error("16,x"), HasSubstr("'x' is not a size"));
+  EXPECT_THAT(Error("0"), HasSubstr("'0' is not a size"));
   EXPECT_THAT(Error("linear:16,32"), HasSubstr("FIRST,STEP,LAST"));
   EXPECT_THAT(Error("linear:64,8,32"), HasSubstr("64 to 32"));
   EXPECT_THAT(Error("linear:1,1,100000"), HasSubstr("more than 256 sizes"));

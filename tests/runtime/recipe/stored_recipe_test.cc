@@ -137,7 +137,7 @@ TEST_F(StoredRecipeTest, PlanThatIsNotOfTheModelIsRefusedWithAReason) {
     EXPECT_TRUE(absl::IsDataLoss(recipe.status())) << recipe.status();
     return std::string(recipe.status().message());
   };
-  EXPECT_THAT(refusal({.graph = "graph {", .kernels = plan.kernels}), HasSubstr("is none"));
+  EXPECT_THAT(refusal({.graph = "graph {", .kernels = plan.kernels}), HasSubstr("is invalid"));
   EXPECT_THAT(refusal({.graph = plan.graph}), HasSubstr("nodes"));
   CompiledPlan other = plan;
   other.kernels[0] = "no_such_kernel";

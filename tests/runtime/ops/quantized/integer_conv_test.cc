@@ -55,7 +55,7 @@ TEST(IntegerConvTest, ResultsAreQuantisedToHalvesToEvenAndSaturated) {
                                        std::nullopt, std::nullopt, std::nullopt, F32({}, {8})})
                       .status()
                       .message()),
-      HasSubstr("a scale of the result and no zero point"));
+      HasSubstr("the result has only one of scale and zero point"));
 }
 
 TEST(IntegerConvTest, ChannelsMayBeBehindTheOtherDims) {
