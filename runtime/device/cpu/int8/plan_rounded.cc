@@ -29,13 +29,21 @@ constexpr int64_t kMostRounded = 384;
 // of the L1 cache.
 int64_t RoundedStride(int64_t k) { return ((k + 63) / 64 | 1) * 64; }
 
+int64_t WholeTiles(const U8S8Kernels& kernels, int64_t rows) {
+  return (rows + kernels.tile_rows - 1) / kernels.tile_rows * kernels.tile_rows;
+}
+
+// The most rows that are rounded at a time.
+int64_t MostRounded(const U8S8Kernels& kernels, int64_t k) {
+  const int64_t tile = kernels.tile_rows;
+  return std::clamp(kMaxRoundedBytes / RoundedStride(k), tile, kMostRounded) / tile * tile;
+}
+
 // The rows of `m` that are rounded at a time.
 int64_t RoundedRows(const U8S8Kernels& kernels, int64_t m, int64_t k) {
-  const int64_t tile = kernels.tile_rows;
-  const int64_t most =
-      std::clamp(kMaxRoundedBytes / RoundedStride(k), tile, kMostRounded) / tile * tile;
+  const int64_t most = MostRounded(kernels, k);
   const int64_t rounds = std::max<int64_t>(1, (m + most - 1) / most);
-  return ((m + rounds - 1) / rounds + tile - 1) / tile * tile;
+  return WholeTiles(kernels, (m + rounds - 1) / rounds);
 }
 
 // Packed weights.
@@ -155,8 +163,9 @@ std::vector<Candidate> RoundedCandidates(const CpuTarget& target, const NodeView
   const int64_t tiles = (product->m + kernels.tile_rows - 1) / kernels.tile_rows;
   params.scratch_parts = static_cast<int>(std::clamp<int64_t>(
       target.scratch_parts, 1, std::max<int64_t>(tiles * kernels.Panels(product->n), 1)));
-  params.scratch_bytes =
-      RoundedScratch(RoundedRows(kernels, product->m, product->k), product->k).size;
+  // A part has `m` rows or fewer, whose rounds may be longer.
+  const int64_t most = std::min(MostRounded(kernels, product->k), WholeTiles(kernels, product->m));
+  params.scratch_bytes = RoundedScratch(most, product->k).size;
   Candidate candidate =
       MakeCandidate(target, node, "gemm_rounded_u8s8", RunRounded, params, product->flops());
   KernelOption& option = candidate.option;

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/plan/plan.h"
@@ -82,6 +83,29 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
     const auto* bytes = static_cast<const uint8_t*>(result.data());
     for (size_t i = live * DTypeSize(result.dtype()); i < result.bytes(); ++i) {
       ASSERT_EQ(bytes[i], 0x5a) << "byte " << i;
+    }
+  }
+}
+
+// All rows are cut into equal rounds; a launch of fewer rows may have longer ones.
+TEST_P(LiveRowsTest, RoundedRowsStayInTheirScratchHoweverFewLive) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 1});
+  for (const char* text :
+       {"input %x: f32[40, 10, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w) {precision = \"int8\"}\noutput %y",
+        "input %x: f32[40, 10, 32]\nparam %w: f32[32, 50] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w) {precision = \"int8\", rounded_block = 32}\noutput %y"}) {
+    for (const int64_t live_rows : {21, 25, 38}) {
+      SCOPED_TRACE(absl::StrCat(live_rows, " live rows of ", text));
+      NodeRun run(text);
+      run.graph.value(run.node().outputs[0]).batch_rows = 40;
+      const KernelOption option = device.Options(run.graph, run.id).at(0);
+      const std::vector<double> expected = run.Reference()[0].ToDoubles();
+      const std::vector<double> got =
+          run.RunOption(device, option, 1, false, live_rows)[0].ToDoubles();
+      for (size_t i = 0; i < got.size() / 40 * live_rows; ++i) {
+        ASSERT_NEAR(got[i], expected[i], 1e-4) << "element " << i;
+      }
     }
   }
 }
