@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/memory_net.h"
 
 namespace reprise {
 namespace {
@@ -50,8 +51,7 @@ absl::StatusOr<Arena> Arena::Reserve(const ArenaOptions& options) {
       return arena;
     }
     if (limit / 2 < kLeastReservation) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "cannot reserve ", limit, " bytes of addresses for an arena: ", std::strerror(errno)));
+      return NoMemoryStatus("an arena (addresses, see ulimit -v)", limit);
     }
     limit = AlignUp(limit / 2, PageBytes());
   }
@@ -83,6 +83,7 @@ absl::Status Arena::Ensure(size_t bytes) {
   if (bytes <= bytes_) return absl::OkStatus();
   const size_t wanted = std::min(AlignUp(bytes, step_bytes_), limit_bytes_);
   if (mprotect(base_ + bytes_, wanted - bytes_, PROT_READ | PROT_WRITE) != 0) {
+    ++times_without_memory;
     return absl::ResourceExhaustedError(absl::StrCat("cannot grow an arena from ", bytes_.load(),
                                                      " to ", wanted,
                                                      " bytes: ", std::strerror(errno)));

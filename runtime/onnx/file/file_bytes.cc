@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/hash64.h"
+#include "runtime/base/memory_net.h"
 
 namespace reprise {
 namespace {
@@ -107,6 +108,7 @@ absl::StatusOr<FileBytes> MapFile(const std::string& path) {
   const uint64_t samples = data == MAP_FAILED ? 0 : SamplesOf(fd, info.st_size);
   close(fd);
   if (data == MAP_FAILED) {
+    if (error == ENOMEM) return NoMemoryStatus(absl::StrCat("mapping '", path, "'"), size);
     return absl::InvalidArgumentError(
         absl::StrCat("cannot map '", path, "': ", std::strerror(error)));
   }
