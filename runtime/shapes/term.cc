@@ -270,6 +270,16 @@ Size SizeTable::Quotient(Size a, Size b) {
         const Polynomial atoms{.parts = {{1, common}}};
         return Quotient(Make(*rest.DividedBy(atoms)), Make(*by.DividedBy(atoms)));
       }
+      // floor((x * by + rest) / by) = x + floor(rest / by).
+      Polynomial whole, left{.constant = rest.constant};
+      for (const TermPart& part : rest.parts) {
+        if (const auto times = Polynomial{.parts = {part}}.DividedBy(by)) {
+          whole.Add(*times, 1);
+        } else {
+          left.parts.push_back(part);
+        }
+      }
+      if (left.parts.size() < rest.parts.size()) return Make(whole) + Quotient(Make(left), b);
     }
     return Intern({.kind = TermKind::kQuotient,
                    .indexed = AnyIndexed({a, b}),

@@ -48,6 +48,7 @@ TEST(SizeTest, WhatDividesIsTakenOutOfAQuotient) {
   const Size b = table.Symbol("b", 3, 1), s = table.Symbol("s", 7, 1);
   EXPECT_TRUE(((b * s * 12 + s * 24) / (b + 2)).Same(s * 12));
   EXPECT_TRUE(((b * s * 3) / (s * 3)).Same(b));
+  EXPECT_TRUE(((b * s * 3 + b + 1) / s).Same(b * 3 + (b + 1) / s));
   EXPECT_TRUE((((s + 1) / 2 + 1) / 2).Same((s + 3) / 4));
   EXPECT_TRUE(((4 * s + 2) / 8).Same((2 * s + 1) / 4));
   EXPECT_TRUE((s - s / 32 * 32).Same(s % 32));
