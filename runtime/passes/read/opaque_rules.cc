@@ -61,14 +61,29 @@ bool KeepsElements(const ElementContext& context, int64_t symbol) {
       }
       return following == to.size();
     }
-    case Growth::kResizes:
-      return absl::c_all_of(from, [&](size_t d) { return d < out.size() && out[d].Same(in[d]); });
+    case Growth::kResizes: {
+      const auto stays = [&](size_t d) {
+        return d < in.size() && d < out.size() && out[d].Same(in[d]);
+      };
+      return absl::c_all_of(from, stays) && absl::c_all_of(to, stays);
+    }
     case Growth::kCumulates:
       return !CumSumOp::From(context.node.attributes).reverse;
     case Growth::kFindsOnes:
       return false;
   }
   return false;
+}
+
+// Returns whether operand `i` of a resizing node is the shape of its result, and no more.
+bool IsShapeOfResult(const ElementContext& context, size_t i) {
+  const KnownValue* const value = context.operands[i].value;
+  if (i == 0 || FactsOf(context.node.op).growth != Growth::kResizes || value == nullptr ||
+      value->is_table() || !IsInteger(value->dtype)) {
+    return false;
+  }
+  return absl::c_equal(value->elements, context.outputs[context.result].shape,
+                       [](Size element, Size dim) { return element.Same(dim); });
 }
 
 }  // namespace
@@ -80,6 +95,7 @@ KnownValue OpaqueResult(const ElementContext& context) {
     operands.push_back({.dtype = context.inputs[i].dtype});
     if (!context.has(i)) continue;
     grows.merge(NumbersOfSymbols(context.shape(i)));
+    if (IsShapeOfResult(context, i)) continue;
     if (const KnownValue* value = context.operands[i].value; value != nullptr) {
       follows.merge(value->is_table() ? NumbersOfSymbols({*value->element})
                                       : NumbersOfSymbols(value->elements));

@@ -295,8 +295,10 @@ class Reader {
         value = OpaqueResult(context);
       }
       RETURN_IF_ERROR(value.status());
+      // A shape is known, whatever lies in it.
+      const bool of_elements = FactsOf(node.op).sizes != Sizes::kOfShape;
       for (const KnownOperand& operand : operands) {
-        value->opaque |= operand.value != nullptr && operand.value->opaque;
+        value->opaque |= of_elements && operand.value != nullptr && operand.value->opaque;
       }
       Keep(node.outputs[i], *std::move(value));
     }
