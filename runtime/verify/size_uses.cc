@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/read/kernel_call.h"
+#include "runtime/passes/read/known_value.h"
 
 namespace reprise {
+namespace {
+
+bool IsAtMost(const SizeTable& table, Size size, Size most) {
+  return table.KnownNotNegative(most - size).value_or(false);
+}
+
+}  // namespace
 
 SizeUse SizeUses::OfAny(absl::Span<const Size> sizes) {
   SizeUse most = SizeUse::kFixed;
@@ -16,19 +25,22 @@ SizeUse SizeUses::OfAny(absl::Span<const Size> sizes) {
 
 SizeUse SizeUses::Of(const KnownValue& value) {
   if (!value.is_table()) return OfAny(value.elements);
+  dims_ = value.shape;
+  in_table_.clear();
   const SizeUse count = OfAny(value.shape);
   return std::max(Of(*value.element), count >= SizeUse::kSteps ? count : SizeUse::kFixed);
 }
 
 SizeUse SizeUses::Of(Size size) {
   if (size.is_constant()) return SizeUse::kFixed;
-  if (const auto it = known_.find(size.term()); it != known_.end()) return it->second;
+  auto& known = size.term()->indexed ? in_table_ : known_;
+  if (const auto it = known.find(size.term()); it != known.end()) return it->second;
   SizeUse use = OfTerm(*size.term());
   if (use >= SizeUse::kSteps && !size.term()->indexed) {
     const Interval bounds = size.term()->table->Bounds(size);
     if (bounds.low == bounds.high) use = SizeUse::kFixed;
   }
-  known_[size.term()] = use;
+  known[size.term()] = use;
   return use;
 }
 
@@ -44,25 +56,67 @@ SizeUse SizeUses::OfTerm(const Term& term) {
         for (const Term* atom : part.atoms) most = std::max(most, Of(Size(atom->hint, atom)));
       }
       // The remainder of a division comes back again and again.
-      known_[&term] = most;
+      (term.indexed ? in_table_ : known_)[&term] = most;
       const bool returns =
           most == SizeUse::kSteps && std::abs(SlopeOf(Size(term.hint, &term))) < 1e-9;
       return returns ? SizeUse::kChosen : most;
     }
     case TermKind::kQuotient: {
       const SizeUse most = OfAny(term.operands);
-      return most == SizeUse::kEven ? SizeUse::kSteps : most;
+      return most == SizeUse::kEven && !CountsThrough(term) ? SizeUse::kSteps : most;
     }
     case TermKind::kLeast:
     case TermKind::kLargest:
       return OfAny(term.operands) == SizeUse::kFixed ? SizeUse::kFixed : SizeUse::kChosen;
     case TermKind::kChoice:
-      if (Of(term.operands[0]) != SizeUse::kFixed) return SizeUse::kChosen;
-      return std::max(Of(term.operands[1]), Of(term.operands[2]));
+      return OfChoice(term);
     case TermKind::kCall:
       return OfCall(term);
   }
   return SizeUse::kChosen;
+}
+
+SizeUse SizeUses::OfChoice(const Term& term) {
+  const Size condition = term.operands[0];
+  SizeUse by = Of(condition);
+  if (by != SizeUse::kFixed) {
+    // Which part of a join a place lies in follows the sizes of the parts before it.
+    if (!IsInPart(*condition.term())) return SizeUse::kChosen;
+    const Size left = condition.term()->operands[0];
+    if (!HasItsEnd(left)) return SizeUse::kChosen;
+    by = Of(left);
+  }
+  return std::max({by, Of(term.operands[1]), Of(term.operands[2])});
+}
+
+bool SizeUses::CountsThrough(const Term& term, Size times) const {
+  if (term.kind != TermKind::kQuotient || term.operands[0].is_constant()) return false;
+  const Term& place = *term.operands[0].term();
+  const Size length = term.operands[1];
+  if (length.term() != nullptr && length.term()->indexed) return false;
+  if (place.kind != TermKind::kIndex) return CountsThrough(place, length * times);
+  const auto dim = static_cast<size_t>(place.number);
+  return dim < dims_.size() && IsAtMost(*term.table, length * times, dims_[dim]);
+}
+
+bool SizeUses::HasItsEnd(Size left) const {
+  Polynomial rest = Polynomial::Of(left);
+  const auto is_indexed = [](const TermPart& part) {
+    return absl::c_any_of(part.atoms, [](const Term* atom) { return atom->indexed; });
+  };
+  const auto place = absl::c_find_if(rest.parts, is_indexed);
+  if (place == rest.parts.end() || place->atoms.size() != 1 ||
+      place->atoms[0]->kind != TermKind::kIndex || std::abs(place->factor) != 1) {
+    return false;
+  }
+  const auto dim = static_cast<size_t>(place->atoms[0]->number);
+  const bool up = place->factor < 0;
+  rest.parts.erase(place);
+  if (absl::c_any_of(rest.parts, is_indexed) || dim >= dims_.size()) return false;
+  SizeTable& table = *left.term()->table;
+  const Size last = table.Make(rest);
+  const Size end = up ? last + 1 : -last;
+  return IsAtMost(table, 0, end) && IsAtMost(table, end, dims_[dim]);
 }
 
 double SizeUses::SlopeOf(Size size) {

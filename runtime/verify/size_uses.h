@@ -36,13 +36,23 @@ class SizeUses {
 
  private:
   SizeUse OfTerm(const Term& term);
+  SizeUse OfChoice(const Term& term);
   // How much the number grows with the axis; another one than 0 where that is not the same
   // everywhere.
   double SlopeOf(Size size);
   SizeUse OfCall(const Term& term);
+  // Returns whether `term` is the row that a place falls in, where places of a dim are counted
+  // through: a view. The first `times` of such rows end in the table, at another place for any two
+  // lengths of rows.
+  bool CountsThrough(const Term& term, Size times = 1) const;
+  // Returns whether a part of a join begins or ends within the table at all sizes, where a place is
+  // `left` before the last one of it: else a size decides whether any of it is seen.
+  bool HasItsEnd(Size left) const;
 
   const int64_t symbol_;
+  SizeList dims_;  // of the table whose element is asked for
   absl::flat_hash_map<const Term*, SizeUse> known_;
+  absl::flat_hash_map<const Term*, SizeUse> in_table_;  // the same, of terms with an index
 };
 
 }  // namespace reprise

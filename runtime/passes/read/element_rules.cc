@@ -144,7 +144,7 @@ absl::StatusOr<Size> ConcatElement(const ElementContext& context, Indices index)
   for (size_t i = 0; i < context.operands.size(); ++i) {
     const Size size = context.shape(i)[axis];
     const bool last = i + 1 == context.operands.size();
-    const Size within = last ? Size(1) : NotNegative(context.table, size - 1 - place[axis]);
+    const Size within = last ? Size(1) : LiesInPart(context.table, size - 1 - place[axis]);
     if (!within.is_constant() || within.hint() != 0) {
       parts.push_back({within, At(context, i, place)});
       if (within.is_constant()) break;

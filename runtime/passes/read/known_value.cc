@@ -68,6 +68,19 @@ std::optional<int64_t> Uniform(const Tensor& tensor) {
   return first;
 }
 
+// Whether a place lies in one part of a join: `operand 0` is how far before its last place.
+class InPart final : public SizeFunction {
+ public:
+  const std::string& key() const override {
+    static const std::string* const key = new std::string("in_part");
+    return *key;
+  }
+  std::optional<int64_t> At(absl::Span<const int64_t> operands) const override {
+    return operands[0] >= 0;
+  }
+  Interval range() const override { return {0, 1}; }
+};
+
 Size LinearIndex(absl::Span<const Size> shape, absl::Span<const Size> index) {
   Size linear = 0;
   for (size_t d = 0; d < shape.size(); ++d) linear = linear * shape[d] + index[d];
@@ -121,6 +134,16 @@ Size NotNegative(SizeTable& table, Size size) {
   const auto decided = table.open() ? table.KnownNotNegative(size) : table.IsNotNegative(size);
   if (decided.has_value()) return *decided ? 1 : 0;
   return table.Call(std::make_shared<Predicate>(false), {size});
+}
+
+Size LiesInPart(SizeTable& table, Size size) {
+  const Size lies = NotNegative(table, size);
+  if (lies.is_constant() || !table.open()) return lies;
+  return table.Call(std::make_shared<InPart>(), {size});
+}
+
+bool IsInPart(const Term& term) {
+  return term.kind == TermKind::kCall && dynamic_cast<const InPart*>(term.function) != nullptr;
 }
 
 Size IsZero(SizeTable& table, Size size) {

@@ -48,6 +48,10 @@ std::optional<Tensor> TensorAt(const KnownValue& value, SizeEvaluator& evaluator
 // what is left open in an open table.
 Size NotNegative(SizeTable& table, Size size);
 Size IsZero(SizeTable& table, Size size);
+// Returns the same as NotNegative does, where a place lies `size` before the last one of a part of
+// a join. An open table tells it from a comparison that a model makes.
+Size LiesInPart(SizeTable& table, Size size);
+bool IsInPart(const Term& term);
 // `yes` or `no` by a condition of that kind.
 Size Choose(SizeTable& table, Size condition, Size yes, Size no);
 

@@ -161,6 +161,121 @@ TEST(SizeChoicesTest, ProductsOfTablesAreFixedAlongWhatTheyDoNotSum) {
   EXPECT_EQ(Find(inner, 512).verdict, Verdict::kMixes);
 }
 
+TEST(SizeChoicesTest, APartOfAJoinEndsWhereTheSizesOfPartsSay) {
+  constexpr absl::string_view kJoined = R"(
+  const %two: i64[1] = {2}
+  %places: ? = Range(%zero, %size, %one)
+  %joined: ? = Concat(%places, %places) {axis = 0}
+  %twice: ? = Concat(%x, %x) {axis = 1}
+)";
+  const Graph whole = Model(absl::StrCat(kJoined, R"(
+  %table: ? = Cast(%joined) {to = 1}
+  %y: ? = Add(%twice, %table)
+)"),
+                            "y");
+  EXPECT_TRUE(Find(whole, 512).proved());
+  const auto cut_from = [&](absl::string_view start) {
+    return Model(absl::StrCat(kJoined, "  %cut: ? = Slice(%joined, ", start, R"(, %far, %first)
+  %table: ? = Cast(%cut) {to = 1}
+  %rest: ? = Slice(%twice, )",
+                              start, R"(, %far, %second)
+  %y: ? = Add(%rest, %table)
+)"),
+                 "y");
+  };
+  EXPECT_TRUE(Find(cut_from("%second"), 512).proved()) << "all sizes keep its end";
+  EXPECT_EQ(Find(cut_from("%two"), 512).verdict, Verdict::kMixes) << "of a part of one place, none";
+  // At sizes from 70 on it is all of the first part.
+  const Graph beginning = Model(absl::StrCat(kJoined, R"(
+  const %seventy: i64[1] = {70}
+  %more: ? = Concat(%joined, %joined, %joined, %joined, %joined) {axis = 0}
+  %begin: ? = Slice(%more, %first, %seventy, %first)
+  %table: ? = Cast(%begin) {to = 1}
+  %sum: ? = ReduceSum(%x, %second) {keepdims = 1}
+  %y: ? = Add(%sum, %table)
+)"),
+                                "y");
+  EXPECT_EQ(Find(beginning, 512).verdict, Verdict::kMixes);
+  const Graph place = Model(absl::StrCat(kJoined, R"(
+  %number: ? = Gather(%joined, %one) {axis = 0}
+  %scale: ? = Cast(%number) {to = 1}
+  %y: ? = Mul(%x, %scale)
+)"),
+                            "y");
+  EXPECT_EQ(Find(place, 512).verdict, Verdict::kMixes);
+}
+
+TEST(SizeChoicesTest, RowsThatLieEndToEndAreAView) {
+  constexpr absl::string_view kRows = R"(
+  %places: ? = Range(%zero, %size, %one)
+  %grid: ? = Expand(%places, %shape)
+  %line: ? = Reshape(%grid, %minus)
+  %flat: ? = Reshape(%x, %minus)
+)";
+  const Graph one = Model(absl::StrCat(kRows, R"(
+  %table: ? = Cast(%line) {to = 1}
+  %y: ? = Add(%flat, %table)
+)"),
+                          "y");
+  EXPECT_TRUE(Find(one, 512).proved());
+  EXPECT_TRUE(Find(one, 8, /*forms=*/false, /*position=*/0).proved());
+  const Graph joined = Model(absl::StrCat(kRows, R"(
+  %twice_size: ? = Add(%size, %size)
+  %more: ? = Range(%zero, %twice_size, %one)
+  %both: ? = Concat(%x, %x) {axis = 1}
+  %sides: ? = Shape(%both)
+  %wide: ? = Expand(%more, %sides)
+  %wide_line: ? = Reshape(%wide, %minus)
+  %lines: ? = Concat(%wide_line, %line) {axis = 0}
+  %table: ? = Cast(%lines) {to = 1}
+  %thrice: ? = Concat(%flat, %flat, %flat) {axis = 0}
+  %y: ? = Add(%thrice, %table)
+)"),
+                             "y");
+  EXPECT_TRUE(Find(joined, 512).proved());
+  const Graph place = Model(absl::StrCat(kRows, R"(
+  %number: ? = Gather(%line, %one) {axis = 0}
+  %scale: ? = Cast(%number) {to = 1}
+  %y: ? = Mul(%flat, %scale)
+)"),
+                            "y");
+  EXPECT_EQ(Find(place, 512).verdict, Verdict::kMixes);
+}
+
+TEST(SizeChoicesTest, AResizedTableIsFixedAlongWhatItKeeps) {
+  const Graph graph = Model(R"(
+  %places: ? = Range(%zero, %size, %one)
+  %grid: ? = Expand(%places, %shape)
+  %grid_f: ? = Cast(%grid) {to = 1}
+  %layers: ? = Unsqueeze(%grid_f, %first)
+  %wide: ? = Concat(%x, %x) {axis = 1}
+  %sides: ? = Shape(%wide)
+  %to: ? = Concat(%second, %sides) {axis = 0}
+  %resized: ? = Resize(%layers, _, _, %to) {coordinate_transformation_mode = "asymmetric", mode = "nearest", nearest_mode = "floor"}
+  %table: ? = Squeeze(%resized, %first)
+  %y: ? = Add(%wide, %table)
+)",
+                            "y");
+  EXPECT_TRUE(Find(graph, 8, /*forms=*/false, /*position=*/0).proved()) << "rows stay rows";
+  EXPECT_EQ(Find(graph, 512).verdict, Verdict::kMixes) << "columns are mixed";
+}
+
+TEST(SizeChoicesTest, TheShapeOfATableIsKnownWhateverItHolds) {
+  const Graph graph = Model(R"(
+  %places: ? = Range(%zero, %size, %one)
+  %row: ? = Unsqueeze(%places, %first)
+  %column: ? = Unsqueeze(%places, %second)
+  %product: ? = MatMul(%column, %row)
+  %sides: ? = Shape(%product)
+  %length: ? = Gather(%sides, %one) {axis = 0}
+  %again: ? = Range(%zero, %length, %one)
+  %table: ? = Cast(%again) {to = 1}
+  %y: ? = Add(%x, %table)
+)",
+                            "y");
+  EXPECT_TRUE(Find(graph, 512).proved());
+}
+
 TEST(SizeChoicesTest, PlacesOfOnesAreARange) {
   const Graph graph = Model(R"(
   %length: ? = Reshape(%size, %second)
