@@ -98,13 +98,15 @@ Recording Between(const Seen& before, const Seen& after, double sample) {
 
 absl::Status RunRecord(const RecordFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(const Seen before, LookAt(*client, flags));
+  signal(SIGINT, EndRecord);
+  signal(SIGTERM, EndRecord);
+  // Not sooner: a model that the server does not have leaves an earlier file as it is, and once
+  // there is a file, requests are recorded and Ctrl-C ends the recording.
   std::ofstream file(flags.out);
   if (!file) {
     return absl::PermissionDeniedError(absl::StrCat("'", flags.out, "' cannot be written"));
   }
-  ASSIGN_OR_RETURN(const Seen before, LookAt(*client, flags));
-  signal(SIGINT, EndRecord);
-  signal(SIGTERM, EndRecord);
   const auto start = std::chrono::steady_clock::now();
   Recording recording;
   {

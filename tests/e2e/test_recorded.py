@@ -94,11 +94,14 @@ def test_ctrl_c_ends_a_recording_that_then_has_what_came(repository, tmp_path):
         for length in (10, 12, 12) * 3:
             infer(client, "mixes", {"x": np.ones((1, length), np.float32)})
         process.send_signal(signal.SIGINT)
-        assert " requests, " in process.communicate(timeout=60)[0] and process.returncode == 0
-    # Sizes that no bucket holds are captured exactly.
-    path.write_text('{"sizes": {"batch": 1, "sequence": 10}}\n{"sizes": {"batch": 1, "sequence": 12}}\n')
+        assert ": 9 of 9 requests, 2 shapes" in process.communicate(timeout=60)[0]
+        assert process.returncode == 0
+    # Sizes that no bucket holds are captured exactly, for every bucket of rows that may share a replay.
     with Daemon(repository) as daemon:
-        assert "2 of 2 recipes" in daemon.reprise("warmup", "mixes", "--requests", path)
+        assert "12 of 12 recipes" in daemon.reprise("warmup", "mixes", "--requests", path)
+        captured = json.loads(daemon.reprise("recipes", "mixes", "--json"))["recipes"]
+        assert {one["binding"] for one in captured} == {
+            f"batch={rows},sequence={length}" for rows in (1, 2, 4, 8, 16, 32) for length in (10, 12)}
         for length in (10, 12):
             answer = infer(daemon.client(), "mixes", {"x": np.ones((1, length), np.float32)})
             assert answer.capture == "replayed"
