@@ -71,17 +71,26 @@ def test_recipes_are_compiled_for_the_features_of_another_machine(repository, rn
     with Daemon(repository, *flags) as daemon:
         answer = infer(daemon.client(), "bert", text_inputs(NAMES, 1, 9, rng, 200))
         assert (answer.capture, compiles_of(daemon)) == ("replayed", 0)
-    # The features of this machine are other ones.
+    # The features of this machine are other ones: it captures anew, before it is ready, those that are meant
+    # to be used.
     with Daemon(repository, "--frozen", "--recipe-cache", store, "--gemm-provider", "own") as daemon:
-        assert not daemon.readiness()["ready"]
-        assert "is frozen and has no recipe" in daemon.readiness()["reason"]
+        assert re.search(r"could not find recipe \w+ \(b1_s16\): it was stored for another device", daemon.log())
+        assert Scrape(daemon.metrics_url).by("reprise_compiles_total", "reason")["warmup"] == 1
+        answer = infer(daemon.client(), "bert", text_inputs(NAMES, 1, 9, rng, 200))
+        assert (answer.capture, compiles_of(daemon)) == ("replayed", 1)
+        with pytest.raises(InferenceServerException, match="frozen"):
+            infer(daemon.client(), "bert", text_inputs(NAMES, 1, 100, rng, 200))
 
 
 def test_a_model_file_by_itself_and_what_cannot_be_compiled(repository, rng, tmp_path):
     path = repository.add("bert", models.bert(), config=config())
-    told = json.loads(reprise("compile", path, "--sizes", "batch=1,sequence=16", "--out",
-                              tmp_path / "store", "--json"))
-    assert [one["binding"] for one in told["recipes"]] == ["batch=1 sequence=16"]
+    # The config.pbtxt beside a file counts, not that of the repository.
+    for beside, binding in [(None, "segments=8,tokens=16"), (config(), "batch=1,sequence=16")]:
+        if beside is not None:
+            (path.parent / "config.pbtxt").write_text(beside)
+        told = json.loads(reprise("compile", path, "--sizes", "batch=1,sequence=16", "--out",
+                                  tmp_path / "store", "--json"))
+        assert [one["binding"] for one in told["recipes"]] == [binding]
     missing = reprise("compile", tmp_path / "nowhere", "--out", tmp_path / "store", check=False)
     assert missing.returncode == 1 and "is neither a file nor a folder" in missing.stderr
     off = folder_of(repository, "off", models.bert(), capture="off")

@@ -56,4 +56,4 @@ def test_damaged_files_are_left_out_and_a_missing_folder_is_named(repository, rn
     file.write_bytes(file.read_bytes()[:-1])
     assert "1 damaged files are left out" in reprise("store", "merge", one, "--out", tmp_path / "out")
     wrong = reprise("store", "merge", tmp_path / "nowhere", "--out", tmp_path / "out", check=False)
-    assert wrong.returncode == 1 and "nowhere' is no folder" in wrong.stderr
+    assert wrong.returncode == 1 and "nowhere' is not a folder" in wrong.stderr
