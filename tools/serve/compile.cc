@@ -31,7 +31,7 @@
 namespace reprise::cli {
 namespace {
 
-// No store that a machine compiles for grows beyond it.
+// Limits that no store and no recipes of one model reach.
 constexpr int64_t kMostStoreBytes = int64_t{1} << 40;
 constexpr int64_t kMostRecipeBytes = int64_t{1} << 40;
 
@@ -46,7 +46,7 @@ struct CompileFlags {
   bool json = false;
 };
 
-// Nobody watches a model that is loaded to be compiled.
+// Ignores all events: nobody watches a model that is loaded to be compiled.
 class NoModelEvents final : public ModelEvents {
  public:
   void OnQueueDepth(int64_t) override {}
@@ -55,10 +55,12 @@ class NoModelEvents final : public ModelEvents {
   void OnState(ModelState, const absl::Status&) override {}
 };
 
-// A folder of versions is called as it is, a file as the folder that it is in.
+// Returns the name of the model, as a server would name its folder; a file goes by its own name,
+// and model.onnx by its folder's.
 std::string NameOf(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+  if (std::filesystem::is_directory(whole, error)) return whole.filename();
   return whole.stem() == "model" ? whole.parent_path().filename() : whole.stem();
 }
 
@@ -74,8 +76,8 @@ absl::StatusOr<FoundModel> FindModel(const std::string& path) {
   return std::move(found.front());
 }
 
-// The settings of config.pbtxt, with the recipes that the flags name. Without any it is every
-// bucket, unless the file names some.
+// Returns the settings of config.pbtxt, with the recipes that the flags name. Without flags those
+// that the file names are compiled, or every bucket.
 absl::StatusOr<ModelSettings> SettingsFor(const CompileFlags& flags, const FoundModel& model) {
   ASSIGN_OR_RETURN(const std::string text, ReadConfigFile(model));
   ASSIGN_OR_RETURN(ModelSettings settings, ParseModelConfig(text, model.name));
@@ -119,8 +121,8 @@ absl::StatusOr<CpuDeviceOptions> DeviceOptionsOf(const CompileFlags& flags) {
   return options;
 }
 
-// The sizes of a request that the recipe serves with little padding or none: of a packed one rows
-// of nearly the largest length.
+// Returns sizes of a request that the recipe serves with little padding or none: for a packed
+// recipe, rows of nearly the largest length. nullopt where the recipe's key lacks an axis.
 std::optional<AxisSizes> SizesServedBy(const Model& model, const Recipe& recipe) {
   AxisSizes sizes;
   if (recipe.key.packing == kPacked) {
@@ -140,8 +142,8 @@ std::optional<AxisSizes> SizesServedBy(const Model& model, const Recipe& recipe)
   return sizes;
 }
 
-// Looks the recipe up as a request would that it was made for: a server makes those recipes ready
-// that were used, and this one is meant to be.
+// Looks the recipe up as a request would that it was made for, so that it counts as used: a server
+// makes the recipes ready that were used before.
 void NoteUse(Engine& engine, const Model& model, const Recipe& recipe) {
   const std::optional<AxisSizes> sizes = SizesServedBy(model, recipe);
   if (!sizes.has_value()) return;
@@ -319,6 +321,7 @@ void AddCompile(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->type_name("AXIS=SIZE,...");
   std::vector<std::string> names;
+  names.reserve(std::size(kIsas));
   for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
   command
       ->add_option(
