@@ -68,8 +68,8 @@ struct Recording {
   uint64_t came = 0, recorded = 0;
 };
 
-// `sample` of the requests of each shape, counted over all shapes, so that rare ones are as likely
-// as their share says.
+// Returns the share `sample` of the requests between two looks, counted over all shapes, so that
+// rare ones are as likely as their share says.
 Recording Between(const Seen& before, const Seen& after, double sample) {
   Recording recording;
   double owed = 0;

@@ -1,4 +1,4 @@
-// reprise report: what a server has captured, why, and at which cost, as one HTML file.
+// reprise report: the captures of a server, with their reasons and costs, as one HTML file.
 
 #include <chrono>
 #include <cstdio>
@@ -26,7 +26,7 @@ struct ReportFlags {
 
 std::string Milliseconds(double ms) { return absl::StrCat(Fixed(ms, ms < 10 ? 2 : 1), " ms"); }
 
-// UTC, to the second.
+// Returns UTC, to the second.
 std::string TimeText(const google::protobuf::Timestamp& time) {
   const std::time_t seconds = time.seconds();
   std::tm parts = {};

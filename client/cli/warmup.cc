@@ -44,8 +44,8 @@ absl::StatusOr<int64_t> MostTokens(client::Client& client, const WarmupFlags& fl
   return most;
 }
 
-// The sizes to capture for requests like the recorded ones: their buckets, and where rows of
-// several requests share a replay, those of more rows.
+// Returns the sizes to capture for requests like the recorded ones: their buckets, and where rows
+// of several requests share a replay, those of more rows.
 absl::StatusOr<std::set<std::string>> SizesOfRecorded(client::Client& client,
                                                       const WarmupFlags& flags) {
   ASSIGN_OR_RETURN(const auto shapes, client::ReadRecordedFile(flags.requests_file, flags.model));

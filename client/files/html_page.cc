@@ -22,7 +22,7 @@ constexpr char kStyle[] =
     ".b{display:grid;grid-template-columns:12em 1fr 12em;gap:.2em .6em;align-items:center}"
     ".b i{display:block;height:.9em;background:#4477aa}";
 
-// It begins as a number does: "3", "12.5 ms", "40%".
+// Returns whether the text begins as a number does: "3", "12.5 ms", "40%".
 bool IsNumber(absl::string_view text) {
   return !text.empty() && (absl::ascii_isdigit(static_cast<unsigned char>(text[0])) != 0) &&
          text.size() < 16 && !absl::c_linear_search(text, '_') && !absl::c_linear_search(text, '=');

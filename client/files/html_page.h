@@ -13,27 +13,27 @@
 
 namespace reprise::client {
 
-// `text` in which nothing is markup.
+// Returns `text` in which nothing is markup.
 std::string EscapeHtml(absl::string_view text);
 
 class HtmlPage {
  public:
   explicit HtmlPage(absl::string_view title);
 
-  // `level` from 1 on; the page has links to those of level 2.
+  // Adds a heading of `level`, from 1 on; the page has links to those of level 2.
   void AddHeading(int level, absl::string_view text);
   void AddParagraph(absl::string_view text);
-  // Cells that are numbers stand on the right. Nothing where there are no rows.
   using Row = std::vector<std::string>;
+  // Adds a table, whose numbers stand on the right; nothing where there are no rows.
   void AddTable(const Row& titles, const std::vector<Row>& rows);
-  // Bars of one length together, `names` beside them: shares of a whole.
   struct Bar {
     std::string name;
     double value = 0;
-    std::string label;  // what the value is, for people
+    std::string label;  // the value, for people
   };
+  // Adds bars, the longest of the full width, with names and labels beside them.
   void AddBars(const std::vector<Bar>& bars);
-  // A text in lines of one width, which is folded until it is asked for.
+  // Adds a text of fixed width, which is folded until it is asked for.
   void AddFolded(absl::string_view title, absl::string_view text);
 
   std::string Text() const;

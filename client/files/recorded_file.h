@@ -22,11 +22,12 @@ struct RecordedShape {
   std::map<std::string, std::string> inputs;  // "1x9", keyed by input
 };
 
-// A line, with its end.
+// Returns a line, with its end.
 std::string RecordedLine(const std::string& model, const RecordedShape& shape);
 
-// The shapes of `model` in the file; lines that name no model are of any. NOT_FOUND where the file
-// cannot be read, or has none of the model; INVALID_ARGUMENT names the line that is no shape.
+// Returns the shapes of `model` in the file; lines that name no model count for any. NOT_FOUND
+// where the file cannot be read, or has none of the model; INVALID_ARGUMENT names the line that is
+// no shape.
 absl::StatusOr<std::vector<RecordedShape>> ReadRecordedFile(const std::string& path,
                                                             const std::string& model);
 

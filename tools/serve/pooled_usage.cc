@@ -21,7 +21,8 @@ double WeightOf(const Learnt& learnt) {
   return weight;
 }
 
-// Whether both are of one configuration: the axes are the same, and began with the same buckets.
+// Returns whether both are of one configuration: the axes are the same, and began with the same
+// buckets.
 bool MayJoin(const Learnt& a, const Learnt& b) {
   return std::equal(a.axes().begin(), a.axes().end(), b.axes().begin(), b.axes().end(),
                     [](const auto& one, const auto& other) {
@@ -61,7 +62,7 @@ void AddBatches(const Learnt& from, Learnt& to) {
   }
 }
 
-// A sample is sums over replays of one row size.
+// Adds up samples, each of which is sums over replays of one row size.
 void AddCosts(const Learnt& from, Learnt& to) {
   if (from.device() != to.device()) return;
   std::map<int64_t, recipe::v1::CostSample> sums;
@@ -89,7 +90,7 @@ std::string PoolUsage(const std::vector<std::string>& payloads) {
     if (usage.ParseFromString(payload)) all.push_back(std::move(usage));
   }
   if (all.empty()) return "";
-  // The one that saw most comes first: what is in force there stays in force.
+  // The one that saw most comes first: its buckets in force stay in force.
   std::stable_sort(all.begin(), all.end(), [](const StoredUsage& a, const StoredUsage& b) {
     return WeightOf(a.learnt()) > WeightOf(b.learnt());
   });

@@ -20,14 +20,15 @@ struct MergedRecord {
   std::vector<std::string> payloads;  // all of a usage record, else the newest
 };
 
-// A record is the same whichever model had it stored, and has no file of that model's name then.
+// Returns the key under which records are joined: without the model that stored it, but for usage,
+// which each model has its own record of.
 std::string KeyOf(RecordName name) {
   if (name.kind != RecordKind::kUsage) name.origin = 0;
   return name.file();
 }
 
-// The record in a file of the store; nullopt where it is damaged, or of another kind than its name
-// says.
+// Returns the record in a file of the store; nullopt where it is damaged, or of another kind than
+// its name says.
 std::optional<Record> ReadEntry(const RecipeStore& store, const RecipeStore::Entry& entry) {
   const auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), entry.bytes);
   auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();

@@ -12,13 +12,13 @@ namespace reprise::cli {
 
 struct MergedStores {
   int64_t records = 0;   // written
-  int64_t pooled = 0;    // what several servers had learnt of one model, as one record
+  int64_t pooled = 0;    // records of usage that several servers had of one model
   int64_t left_out = 0;  // damaged
 };
 
 // Adds the records of `stores` to `out`: of recipes, certificates and timed kernels the newest of
-// each; what was learnt of traffic is pooled (PoolUsage), with what `out` knows. Errors: a record
-// that cannot be written.
+// each; records of usage are pooled (PoolUsage), with those of `out`. Errors: a record that cannot
+// be written.
 absl::StatusOr<MergedStores> MergeStores(const std::vector<std::unique_ptr<RecipeStore>>& stores,
                                          RecipeStore& out);
 
