@@ -50,7 +50,7 @@ class SizeUses {
   bool HasItsEnd(Size left) const;
 
   const int64_t symbol_;
-  SizeList dims_;  // of the table whose element is asked for
+  SizeList dims_;  // the table whose element is asked for
   absl::flat_hash_map<const Term*, SizeUse> known_;
   absl::flat_hash_map<const Term*, SizeUse> in_table_;  // the same, of terms with an index
 };
