@@ -21,7 +21,7 @@ constexpr int64_t kMostElements = 8;
 
 // Returns "0.5" of a scalar or of one element, else "{1, 2}"; without the type.
 std::string Elements(const Tensor& tensor) {
-  const std::string text = PrintTensor(tensor);
+  std::string text = PrintTensor(tensor);
   const size_t brace = text.find('{');
   if (brace == std::string::npos) return text;  // bytes that are not numbers
   const std::string body = text.substr(brace);

@@ -124,7 +124,7 @@ TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, const GraphOption
   std::map<const TracedValue*, ValueId> ids;
   std::set<std::string> taken;
   const auto name_for = [&](const TracedValue& value, absl::string_view kind, size_t position) {
-    const std::string counted = absl::StrCat(kind, "_", position);
+    std::string counted = absl::StrCat(kind, "_", position);
     if (!options.names || value.name.empty() || !taken.insert(value.name).second) return counted;
     return value.name;
   };

@@ -342,9 +342,9 @@ void Http2Session::FinishGoAway(uint32_t code, absl::string_view why) {
 void Http2Session::CloseAll() {
   auto streams = std::move(streams_);
   streams_.clear();
-  for (auto& [id, entry] : streams) {
+  for (const auto& [id, entry] : streams) {
     nghttp2_session_set_stream_user_data(session_, id, nullptr);
-    WhereMemoryAllows([&] { entry->stream->OnClose(); });
+    WhereMemoryAllows([stream = entry->stream.get()] { stream->OnClose(); });
   }
 }
 
