@@ -2,10 +2,10 @@
 // go on where the system has no memory.
 //
 // An allocation that fails inside a net ends the work that asked (memory_net.h). Some threads have
-// nobody to tell: one that takes connections and sends answers, the steps of a generator, and any
+// no work to end: one that takes connections and sends answers, the steps of a generator, and any
 // thread while an exception passes its destructors. There `new` takes small blocks from here, and
-// `delete` gives them back. Whoever admits work asks SpareHeapIsLow first, so that what runs can
-// end.
+// `delete` gives them back. Code that admits work asks SpareHeapIsLow first, so that running work
+// can end.
 //
 //   const SpareScope spare(kSpareHeapBytes);   // for this thread, while it lives
 //

@@ -31,9 +31,8 @@
 namespace reprise::cli {
 namespace {
 
-// Limits that no store and no recipes of one model reach.
-constexpr int64_t kMostStoreBytes = int64_t{1} << 40;
-constexpr int64_t kMostRecipeBytes = int64_t{1} << 40;
+// A limit that no store and no recipes of one model reach.
+constexpr int64_t kMostBytes = int64_t{1} << 40;
 
 struct CompileFlags {
   std::string model;
@@ -199,7 +198,7 @@ absl::StatusOr<Compiled> CompileVersion(const FoundModel& found, int64_t number,
     Engine engine({.device = &device,
                    .clock = &clock,
                    .cores = &cores,
-                   .cache_bytes = kMostRecipeBytes,
+                   .cache_bytes = kMostBytes,
                    .store = &store,
                    .captures = &captures,
                    .frozen = true,
@@ -286,7 +285,7 @@ absl::Status RunCompile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(
       const auto store,
       RecipeStore::Open(
-          {.folder = flags.out, .max_bytes = kMostStoreBytes, .log = [](const std::string& line) {
+          {.folder = flags.out, .max_bytes = kMostBytes, .log = [](const std::string& line) {
              std::fprintf(stderr, "%s\n", line.c_str());
            }}));
   if (!store->writable()) {

@@ -1,5 +1,6 @@
 #include "tools/serve/store_merge.h"
 
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,12 +70,14 @@ absl::StatusOr<MergedStores> MergeStores(const std::vector<std::unique_ptr<Recip
   merged.left_out += TakeRecords(out, records);
   for (const auto& store : stores) merged.left_out += TakeRecords(*store, records);
   for (auto& [key, record] : records) {
-    std::string payload = std::move(record.payloads.front());
-    if (record.payloads.size() > 1) {
-      record.payloads.front() = std::move(payload);
-      payload = PoolUsage(record.payloads);
-      ++merged.pooled;
+    const bool pools = record.payloads.size() > 1;
+    const std::string payload =
+        pools ? PoolUsage(record.payloads) : std::move(record.payloads.front());
+    if (payload.empty()) {
+      merged.left_out += std::ssize(record.payloads);
+      continue;
     }
+    if (pools) ++merged.pooled;
     RETURN_IF_ERROR(out.Write(record.name, record.rebuild_ns, payload));
     ++merged.records;
   }

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/memory_net.h"
 
 namespace reprise {
 namespace {
@@ -71,6 +75,24 @@ TEST(ArenaTest, BeyondTheLimitIsAnErrorWithBothNumbers) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("1048576"));
   EXPECT_EQ(arena->bytes(), size_t{1} << 20);
 }
+
+// Ends the process with 0 if the lack of addresses is named and counted.
+void ReserveWithoutAddresses() {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto held = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE));
+  const rlimit limit = {.rlim_cur = held + (1 << 20), .rlim_max = RLIM_INFINITY};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+  const int64_t before = times_without_memory;
+  const absl::Status status = Arena::Reserve().status();
+  _exit(absl::IsResourceExhausted(status) && times_without_memory == before + 1 ? 0 : 1);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ArenaTest, TheLackOfAddressesIsCountedAsALackOfMemory) {
+  EXPECT_EXIT(ReserveWithoutAddresses(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(ArenaTest, AnEmptyArenaRefusesToGrow) {
   Arena arena;
