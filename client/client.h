@@ -151,7 +151,7 @@ class Client {
   absl::StatusOr<bool> ModelReady(absl::string_view model, absl::string_view version = "");
   absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(absl::string_view model,
                                                                  absl::string_view version = "");
-  // The same without the inputs that a request may leave out.
+  // Returns the same without the inputs that a request may leave out.
   absl::StatusOr<inference::ModelMetadataResponse> RequiredMetadata(absl::string_view model,
                                                                     absl::string_view version = "");
   absl::StatusOr<inference::ServerMetadataResponse> ServerMetadata();

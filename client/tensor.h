@@ -17,8 +17,8 @@
 
 namespace reprise::client {
 
-// The protocol's name of an element type ("FP32", "INT64", ...), at compile time. FP16 and BF16
-// have no C++ type here: read and write them as raw bytes.
+// Returns the protocol's name of an element type ("FP32", "INT64", ...), at compile time. FP16 and
+// BF16 have no C++ type here: read and write them as raw bytes.
 template <typename T>
 constexpr absl::string_view DatatypeOf() {
   if constexpr (std::is_same_v<T, bool>) return "BOOL";

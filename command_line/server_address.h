@@ -22,7 +22,7 @@ struct ServerAddress {
 
   // Errors: INVALID_ARGUMENT with the known forms.
   static absl::StatusOr<ServerAddress> Parse(absl::string_view text);
-  // The same host with another port.
+  // Returns the same host with another port.
   std::string WithPort(int port) const;
 };
 

@@ -66,8 +66,9 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
                                                        const std::string& version, Log& log,
                                                        OnFatal on_fatal);
-  // The time within which the process is to end once it is told to: Options::drain_grace_secs and
-  // Options::exit_timeout_secs, and a few seconds where these give requests less.
+  // Returns the time within which the process is to end once it is told to:
+  // Options::drain_grace_secs and Options::exit_timeout_secs, and a few seconds where these give
+  // requests less.
   static std::chrono::seconds ExitTime(const Options& options);
 
   // Returns the recipes that were compiled for requests once the server was ready; counted with

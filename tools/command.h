@@ -24,7 +24,7 @@ void AddStore(CLI::App& app, Action& action);
 void AddCompletion(CLI::App& app, Action& action, const std::string& version);
 void AddMan(CLI::App& app, Action& action, const std::string& version);
 
-// The Profiler of `bench --profile`.
+// Returns the Profiler of `bench --profile`.
 ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile);
 
 // Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsas.

@@ -19,7 +19,8 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(
     LocalEngine& local, const std::string& path, GeneratorOptions& generator,
     Precision precision = Precision::kExact);
 
-// The tokenizer and the chat templates of its folder. Errors: NOT_FOUND where it has no tokenizer.
+// Returns the tokenizer and the chat templates of its folder. Errors: NOT_FOUND where it has no
+// tokenizer.
 absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,
                                                                 const Model& model);
 

@@ -45,7 +45,8 @@ absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
   return graph;
 }
 
-// The types of ops that may round by themselves: products by the file's names, and attention.
+// Returns the types of ops that may round by themselves: products by the file's names, and
+// attention.
 std::set<std::string> RoundingTypes(const Model& model, const Graph& compiled) {
   std::set<std::string> types;
   const Graph& symbolic = Engine::SymbolicGraph(model, false);

@@ -10,7 +10,7 @@ namespace reprise::cli {
 // Percentiles of the times, with charts, and tokens a second.
 std::string GenerateReport(const GenerateLoadResult& result);
 
-// The same figures as an object of JSON, without the charts; docs/cli.md has the fields.
+// Returns the same figures as an object of JSON, without the charts; docs/cli.md has the fields.
 std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOptions& options);
 
 }  // namespace reprise::cli

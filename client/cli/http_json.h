@@ -20,7 +20,7 @@ struct HttpTarget {
 // INVALID_ARGUMENT with the server's own words where it refuses.
 absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
                                         const nlohmann::json& body);
-// The same with GET, for resources to read.
+// Returns the same with GET, for resources to read.
 absl::StatusOr<nlohmann::json> GetJson(const HttpTarget& target, const std::string& path);
 
 // The same for an answer that is a stream of events: `on_event` gets the data of each, and returns

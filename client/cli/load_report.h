@@ -12,7 +12,8 @@
 
 namespace reprise::cli {
 
-// The value below which `percent` of the values lie (nearest rank); 0 for none. Sorts a copy.
+// Returns the value below which `percent` of the values lie (nearest rank); 0 for none. Sorts a
+// copy.
 double Percentile(std::vector<double> values, double percent);
 
 // Counts of requests that failed, keyed by the texts of their errors.
@@ -21,7 +22,7 @@ using ErrorCounts = std::map<std::string, int64_t>;
 std::string ErrorTable(const ErrorCounts& errors);
 nlohmann::ordered_json ErrorsJson(const ErrorCounts& errors);
 
-// The same figures as an object of JSON: "model" and the members in docs/cli.md.
+// Returns the same figures as an object of JSON: "model" and the members in docs/cli.md.
 std::string LoadJson(const LoadResult& result, const LoadOptions& options);
 
 // Throughput, latencies, errors by kind, and a table with a row for each bucket.

@@ -26,8 +26,9 @@ absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view json);
 absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
     const inference::ModelMetadataResponse& metadata, const Sentence& sentence);
 
-// The first output of type FP32 and shape [1, hidden], or the mean over the positions of one of
-// shape [1, length, hidden]; scaled to length 1: [hidden]. NOT_FOUND if there is no such output.
+// Returns the first output of type FP32 and shape [1, hidden], or the mean over the positions of
+// one of shape [1, length, hidden]; scaled to length 1: [hidden]. NOT_FOUND if there is no such
+// output.
 absl::StatusOr<std::vector<float>> MeanPooled(const client::InferResult& result);
 
 // Returns the cosine of the angle between two vectors of length 1 and equal size.

@@ -21,9 +21,9 @@ namespace {
 using Source = AxisFlowValue::Source;
 using Verdict = AxisFinding::Verdict;
 
-// The value that a constant holds at each position behind the end along dim `dim`, wherever the end
-// is. `query`: another dim of positions, of which only those before the end count: keys behind the
-// end lie behind the diagonal of a causal mask then.
+// Returns the value that a constant holds at each position behind the end along dim `dim`, wherever
+// the end is. `query`: another dim of positions, of which only those before the end count: keys
+// behind the end lie behind the diagonal of a causal mask then.
 PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, int64_t dim,
                          std::optional<int64_t> query) {
   std::optional<double> first;
@@ -43,7 +43,7 @@ PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, 
   return largest < 0 ? PaddingValue::Low(largest) : PaddingValue::Unknown();
 }
 
-// Whether all places along `dim` hold the same.
+// Returns whether all places along `dim` hold the same.
 bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t dim) {
   const Shape strides = Strides(shape);
   for (size_t e = 0; e < values.size(); ++e) {
@@ -53,8 +53,8 @@ bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t di
   return true;
 }
 
-// The number of places that `dim` has for each position, where it is the same at both sizes and all
-// of these places hold the same; else 0. Batch and heads merged into one dim are so.
+// Returns the number of places that `dim` has for each position, where it is the same at both sizes
+// and all of these places hold the same; else 0. Batch and heads merged into one dim are so.
 int64_t SameForAll(const Tensor& small, const Tensor& large, int64_t dim,
                    const AxisFlowOptions& options) {
   const int64_t inner = small.shape()[dim] / options.small_size;
@@ -65,7 +65,7 @@ int64_t SameForAll(const Tensor& small, const Tensor& large, int64_t dim,
   return same ? inner : 0;
 }
 
-// Whether every element is its place along `dim`.
+// Returns whether every element is its place along `dim`.
 bool IsOwnPlace(const Tensor& tensor, int64_t dim) {
   const std::vector<double> values = tensor.ToDoubles();
   const Shape strides = Strides(tensor.shape());
@@ -76,7 +76,7 @@ bool IsOwnPlace(const Tensor& tensor, int64_t dim) {
   return IsInteger(tensor.dtype());
 }
 
-// Whether rows of places have one that is their own, beside others that all rows share.
+// Returns whether rows of places have one that is their own, beside others that all rows share.
 bool HasOwnPlace(const Tensor& tensor, int64_t dim) {
   if (dim + 1 >= static_cast<int64_t>(tensor.shape().size())) return false;
   bool any = false;
@@ -88,7 +88,8 @@ bool HasOwnPlace(const Tensor& tensor, int64_t dim) {
   return any;
 }
 
-// Whether every line along `dim` begins in `larger` as in `small` but for one number that is added.
+// Returns whether every line along `dim` begins in `larger` as in `small` but for one number that
+// is added.
 bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& larger_shape,
              const std::vector<double>& larger, int64_t dim) {
   constexpr double kNear = 1e-4;
@@ -157,7 +158,8 @@ using FindExtent = absl::FunctionRef<std::optional<Extent>(int64_t, int64_t)>;
 void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& name,
                  const AxisFlowOptions& options, AxisFlowValue& flow);
 
-// Whether a table that holds the same along `dim` at these sizes may differ along it at others.
+// Returns whether a table that holds the same along `dim` at these sizes may differ along it at
+// others.
 bool MayDifferAlong(const Tensor& tensor, const std::string& name, int64_t dim,
                     const AxisFlowOptions& options) {
   const auto uneven = options.uneven.find(name);

@@ -72,7 +72,7 @@ bool OnlyCopies(const AxisContext& context) {
   return row->Has(kView) || FactsOf(*row).Is(kStaysInPlace);
 }
 
-// The least that a clip or a maximum leaves of operand `i`.
+// Returns the least that a clip or a maximum leaves of operand `i`.
 std::optional<double> LowerBound(const AxisContext& context, size_t i) {
   const std::string& op = context.node().op;
   if (op == MaxOp::kName && context.num_inputs() == 2) return context.Uniform(1 - i);
@@ -107,8 +107,8 @@ void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   }
 }
 
-// Whether the rows that `node` picks or replaces by these places are each its own: a column of the
-// places is that of the dim along which rows lie.
+// Returns whether the rows that `node` picks or replaces by these places are each its own: a column
+// of the places is that of the dim along which rows lie.
 bool TakesOwnRows(const Graph& graph, const AxisContext& context,
                   const std::vector<AxisFlowValue>& flows) {
   const Node& node = context.node();

@@ -52,7 +52,7 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
   return false;
 }
 
-// The first place of a pattern that counts.
+// Returns the first place of a pattern that counts.
 int64_t FirstThatCounts(MaskPattern pattern, int64_t length) {
   return pattern == MaskPattern::kLeftPadded ? length / 2 : 0;
 }

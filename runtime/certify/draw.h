@@ -40,7 +40,7 @@ class Drawer {
 
   // RESOURCE_EXHAUSTED where the inputs together are too large to be drawn.
   absl::StatusOr<Shape> ShapeAt(size_t i, const SymbolSizes& sizes) const;
-  // The dims of input `i` that move with `axis`, at its shape under base_sizes().
+  // Returns the dims of input `i` that move with `axis`, at its shape under base_sizes().
   std::vector<size_t> MovingDims(size_t i, const std::string& axis) const;
 
   // Floats, bools, and integers without a limit may be masks; limited integers are ids.
@@ -69,9 +69,10 @@ class Drawer {
   Numbers DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint64_t seed) const;
 
  private:
-  // The elements of all inputs that are drawn.
+  // Returns the elements of all inputs that are drawn.
   double ElementsAt(const SymbolSizes& sizes) const;
-  // The dim along which a mask has its pattern: that of the axis, else the last that is no row.
+  // Returns the dim along which a mask has its pattern: that of the axis, else the last that is no
+  // row.
   std::optional<size_t> MaskDim(size_t i, size_t rank, const std::vector<size_t>& rows) const;
   Numbers Constant(size_t i, const Shape& shape, double value) const;
   double DrawInteger(size_t i, std::mt19937_64& random) const;

@@ -17,7 +17,7 @@ struct Numbers {
   std::vector<double> values;
 };
 
-// Whether both are the same number; NaN equals NaN.
+// Returns whether both are the same number; NaN equals NaN.
 inline bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // Values outside the dtype's range are clamped to it.
@@ -34,12 +34,12 @@ void Paste(const Numbers& source, const Shape& offset, Numbers& target);
 std::optional<std::string> Differ(const Tensor& expected, const Tensor& actual, const Shape& offset,
                                   double tolerance, double usual = 0);
 
-// How many of the first dims hold the same at all of their places, those up to `end` alone.
+// Returns how many of the first dims hold the same at all of their places, those up to `end` alone.
 size_t DimsOfCopies(const Tensor& tensor, size_t end);
-// The tensor with one place along each of the first `dims` dims.
+// Returns the tensor with one place along each of the first `dims` dims.
 Tensor FirstOfCopies(const Tensor& tensor, size_t dims);
 
-// The largest finite |element|; 0 where there is none.
+// Returns the largest finite |element|; 0 where there is none.
 double LargestOf(const Tensor& tensor);
 
 // True where what differs is too little to be told from roundings by `expected` alone: it has few

@@ -88,7 +88,7 @@ struct InputRange {
 void SetRangePayload(absl::Status& status, int64_t low, int64_t high);
 std::optional<InputRange> RangePayload(const absl::Status& status);
 
-// The ranges of all inputs (those that are not integers: the default), found by trying at a
+// Returns the ranges of all inputs (those that are not integers: the default), found by trying at a
 // small size of every axis. Once a model, for all its axes. The error of the runner when it
 // does not even take zeros or ones.
 absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const ProbeInput> inputs,
@@ -96,8 +96,8 @@ absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const ProbeInput> 
                                                    const ProbeOptions& options,
                                                    int* runs = nullptr);
 
-// The certificate of `options.axis`. What the model does, an error included, is in the certificate;
-// a status is INVALID_ARGUMENT for wrong arguments alone (no input has the axis).
+// Returns the certificate of `options.axis`. What the model does, an error included, is in the
+// certificate; a status is INVALID_ARGUMENT for wrong arguments alone (no input has the axis).
 absl::StatusOr<AxisCertificate> ProbeAxis(absl::Span<const ProbeInput> inputs,
                                           absl::Span<const InputRange> ranges,
                                           absl::Span<const std::string> output_names,

@@ -53,7 +53,7 @@ class BatchProbe {
                                                       uint64_t seed);
   // How large output `o` of a request of one row usually is.
   double UsualSizeOf(size_t o);
-  // The dims of output `o` that are one per row; the error says what else moves.
+  // Returns the dims of output `o` that are one per row; the error says what else moves.
   absl::StatusOr<std::vector<size_t>> RowDims(size_t o, const Request& request, const Tensor& batch,
                                               int64_t total) const;
   absl::StatusOr<std::optional<std::string>> TryRound(const Round& round, uint64_t seed);

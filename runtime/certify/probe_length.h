@@ -42,21 +42,22 @@ class LengthProbe {
   absl::Status Expect(Case& c);
   // The fault of padding when these inputs are free; nullopt: there is none.
   absl::StatusOr<std::optional<std::string>> Try(const Free& free);
-  // The same for one case, free inputs filled with `hostile`.
+  // Returns the same for one case, free inputs filled with `hostile`.
   absl::StatusOr<std::optional<std::string>> TryCase(Case& c, const Free& free, Hostile hostile);
   // How large output `o` usually is, unpadded; draws cases where too few were drawn.
   absl::StatusOr<double> UsualSizeOf(size_t o);
   absl::StatusOr<bool> Holds(const Free& free);
   // True when the model takes `padded` itself, unpadded.
   absl::StatusOr<bool> TakesSize(int64_t padded);
-  // The padding of input `i` holds its fill whatever is measured: so it was asked for, or its rows
-  // may matter (of masks, and of ids that masks are made of), of whatever its padding holds.
+  // Returns whether the padding of input `i` holds its fill whatever is measured: so it was asked
+  // for, or its rows may matter (of masks, and of ids that masks are made of), of whatever its
+  // padding holds.
   bool IsBound(size_t i) const;
   // Floats that lie along the axis as masks do: features have another dim last.
   bool MayBeFloatMask(size_t i) const;
-  // The smallest guard set's complement, or nullopt when not even all guards hold.
+  // Returns the smallest guard set's complement, or nullopt when not even all guards hold.
   absl::StatusOr<std::optional<Free>> FindFree();
-  // Which places of the guard `input` must count.
+  // Returns which places of the guard `input` must count.
   absl::StatusOr<CountingPlaces> NeedOf(size_t input, const Free& free);
   // Padding shows in a request of this length where this input alone has these patterns, by row.
   absl::StatusOr<bool> ShowsWith(size_t input, const std::vector<MaskPattern>& patterns,

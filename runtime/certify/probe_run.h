@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The outputs of `runner` for `inputs`. INTERNAL where they are not `outputs` in number; else the
-// runner's errors.
+// Returns the outputs of `runner` for `inputs`. INTERNAL where they are not `outputs` in number;
+// else the runner's errors.
 absl::StatusOr<std::vector<Tensor>> RunOnce(const ProbeRunner& runner,
                                             const std::vector<Numbers>& inputs, size_t outputs);
 

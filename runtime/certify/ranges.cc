@@ -119,7 +119,7 @@ class RangeFinder {
     return absl::OkStatus();
   }
 
-  // The last value on the way from the start value to `limit` that is taken.
+  // Returns the last value on the way from the start value to `limit` that is taken.
   absl::StatusOr<int64_t> FindEnd(size_t i, int64_t limit, std::vector<int64_t> guesses) {
     int64_t good = start_value_;
     if (limit == good) return good;

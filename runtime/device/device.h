@@ -74,9 +74,9 @@ class Device {
   // versions. Part of the key.
   virtual std::string fingerprint() const = 0;
 
-  // The same device for models whose rows keep their bits at any number of rows, timed or not: a
-  // node's options have one order of sums, which does not depend on its number of rows. It is part
-  // of this, and prepares parameters as this does.
+  // Returns the same device for models whose rows keep their bits at any number of rows, timed or
+  // not: a node's options have one order of sums, which does not depend on its number of rows. It
+  // is part of this, and prepares parameters as this does.
   virtual const Device& one_order() const { return *this; }
 
   // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The

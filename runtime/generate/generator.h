@@ -107,7 +107,8 @@ class Generator {
   const GeneratorOptions& options() const { return options_; }
   int64_t context() const { return context_; }
   int64_t vocabulary() const { return vocabulary_; }
-  // The input that a prompt goes to: the encoder's where there is one. Whether it holds ids.
+  // Returns the input that a prompt goes to: the encoder's where there is one. Whether it holds
+  // ids.
   const std::string& prompt_input() const {
     return encoder_ == nullptr ? ids_input_ : encoder_->input();
   }

@@ -45,7 +45,8 @@ class PromptEncoder {
 
   // INVALID_ARGUMENT where the encoder takes no such prompt.
   absl::Status Check(const EncoderPrompt& prompt) const;
-  // How many places the result of `prompt` will have, where that is known before it is computed.
+  // Returns how many places the result of `prompt` will have, where that is known before it is
+  // computed.
   std::optional<int64_t> LengthOf(const EncoderPrompt& prompt) const;
   // Computes the keys and values of `prompt`, which stay until the next call. Errors: those of
   // the engine for the request; INVALID_ARGUMENT where they have more positions than `most`.
@@ -56,7 +57,7 @@ class PromptEncoder {
   // Frees the result of Run.
   void Drop() { made_.clear(); }
 
-  // The input that a prompt goes to; whether that holds ids.
+  // Returns the input that a prompt goes to; whether that holds ids.
   const std::string& input() const { return encoder_.model->inputs()[main_].name; }
   bool takes_ids() const { return takes_ids_; }
 

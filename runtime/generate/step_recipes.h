@@ -33,7 +33,7 @@ class StepRecipes {
   static absl::StatusOr<StepRecipes> Make(const Engine& engine, const Model& model, PagedForm& form,
                                           int64_t most_tokens, int64_t most_picks, Stream& stream);
 
-  // The smallest one for `tokens` new tokens.
+  // Returns the smallest one for `tokens` new tokens.
   const StepRecipe& For(int64_t tokens) const;
   int64_t most_tokens() const { return recipes_.back().tokens; }
   const std::vector<StepRecipe>& all() const { return recipes_; }

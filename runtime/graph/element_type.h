@@ -33,8 +33,8 @@ inline constexpr DType kElementDType<uint64_t> = DType::kUInt64;
 template <>
 inline constexpr DType kElementDType<bool> = DType::kBool;
 
-// Whether elements of `dtype` may be seen as T: their own type, and the bits of halves as uint16_t,
-// of bools as uint8_t.
+// Returns whether elements of `dtype` may be seen as T: their own type, and the bits of halves as
+// uint16_t, of bools as uint8_t.
 template <typename T>
 constexpr bool IsSeenAs(DType dtype) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) {

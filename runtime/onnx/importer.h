@@ -44,7 +44,7 @@ absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget
 // order.
 absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path);
 
-// The same for bytes in memory; external data is an error.
+// Returns the same for bytes in memory; external data is an error.
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);
 
 // A node that cannot be imported.

@@ -33,7 +33,8 @@ bool IsArithmetic(const Node& node) {
          node.op == DivOp::kName;
 }
 
-// The value is a product of data with data, or made of one: scores, to which masks are added.
+// Returns whether the value is a product of data with data, or made of one: scores, to which masks
+// are added.
 bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const NodeId producer = graph.value(id).producer;
   if (producer == kNone || steps == 0) return false;

@@ -140,7 +140,7 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
   return absl::OkStatus();
 }
 
-// The observer of `options` as a watcher; none where there is none.
+// Returns the observer of `options` as a watcher; none where there is none.
 PassWatcher ObserverOf(const PipelineOptions& options) {
   if (!options.observer) return nullptr;
   return [&observer = options.observer](const PassRun& run, const Graph& graph) {

@@ -35,8 +35,8 @@ absl::Status WatchCapturePasses(Graph& graph, const PipelineOptions& options,
 std::vector<std::string> LoadPassNames();
 std::vector<std::string> CapturePassNames();
 
-// The passes that join, replace or reorder nodes: PipelineOptions::disabled where each node is to
-// be computed as the file has it.
+// Returns the passes that join, replace or reorder nodes: PipelineOptions::disabled where each node
+// is to be computed as the file has it.
 std::vector<std::string> FusionPassNames();
 
 }  // namespace reprise

@@ -17,16 +17,16 @@
 
 namespace reprise {
 
-// The symbols of `text`, in order; none when it has no operator or is no sum of products.
+// Returns the symbols of `text`, in order; none when it has no operator or is no sum of products.
 std::vector<std::string> ExpressionSymbols(absl::string_view text);
 
 // `text` with each of its symbols replaced by what `replace` gives for it.
 std::string ReplaceSymbols(absl::string_view text,
                            const std::function<std::string(const std::string&)>& replace);
 
-// The size of `dim` under sizes of symbols: a constant, the size that `sizes` has for its whole
-// text, or the sum of products that it is. INVALID_ARGUMENT when a symbol has no size or the sum is
-// negative.
+// Returns the size of `dim` under sizes of symbols: a constant, the size that `sizes` has for its
+// whole text, or the sum of products that it is. INVALID_ARGUMENT when a symbol has no size or the
+// sum is negative.
 absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& sizes);
 absl::StatusOr<Size> SizeOfDim(const Dim& dim, const std::map<std::string, Size>& sizes);
 

@@ -54,7 +54,7 @@ class SizeEvaluator {
   // nullopt where the number overflows, or a function does not take its operands.
   std::optional<int64_t> At(Size size);
   std::optional<int64_t> At(Size size, absl::Span<const int64_t> indices);
-  // Whether every guard holds, which makes what the table says true of these sizes.
+  // Returns whether every guard holds, which makes what the table says true of these sizes.
   bool InRegion();
 
  private:

@@ -40,7 +40,7 @@ class Size {
   constexpr bool is_constant() const { return term_ == nullptr; }
   // Equal for every size of the axes, as far as normal forms tell. Records nothing.
   constexpr bool Same(Size other) const { return hint_ == other.hint_ && term_ == other.term_; }
-  // The number itself. Records that the size is its hint where it is no constant.
+  // Returns the number itself. Records that the size is its hint where it is no constant.
   int64_t Pinned() const { return is_constant() ? hint_ : Pin(); }
 
   friend Size operator+(Size a, Size b) {
@@ -114,7 +114,7 @@ absl::StatusOr<Size> CheckedNumElements(absl::Span<const Size> shape);
 Size NumElements(absl::Span<const Size> shape);
 std::string ShapeToString(absl::Span<const Size> shape);
 
-// The numpy broadcast of two shapes; INVALID_ARGUMENT naming both when they do not agree.
+// Returns the numpy broadcast of two shapes; INVALID_ARGUMENT naming both when they do not agree.
 absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<SizeList> BroadcastShapes(absl::Span<const Size> a, absl::Span<const Size> b);
 

@@ -240,7 +240,7 @@ Polynomial TakeMultiples(Polynomial& a, int64_t by) {
   return quotient;
 }
 
-// The atoms that divide every part of both; none where one has a constant.
+// Returns the atoms that divide every part of both; none where one has a constant.
 Atoms CommonAtoms(const Polynomial& a, const Polynomial& b) {
   if (a.constant != 0 || b.constant != 0 || a.parts.empty() || b.parts.empty()) return {};
   Atoms common;

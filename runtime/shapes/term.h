@@ -51,7 +51,7 @@ class SizeFunction {
   virtual const std::string& key() const = 0;
   // nullopt where the operands are none that it takes.
   virtual std::optional<int64_t> At(absl::Span<const int64_t> operands) const = 0;
-  // The numbers that it may give.
+  // Returns the numbers that it may give.
   virtual Interval range() const { return {}; }
 };
 
@@ -76,9 +76,9 @@ struct Polynomial {
   static Polynomial Of(Size size);
   void Add(const Polynomial& other, int64_t factor);
   friend Polynomial operator*(const Polynomial& a, const Polynomial& b);
-  // The quotient where it leaves no rest, for all numbers but zeros of `by`.
+  // Returns the quotient where it leaves no rest, for all numbers but zeros of `by`.
   std::optional<Polynomial> DividedBy(const Polynomial& by) const;
-  // The largest number that divides all factors (not the constant); 0 without parts.
+  // Returns the largest number that divides all factors (not the constant); 0 without parts.
   int64_t Content() const;
 };
 
@@ -94,7 +94,8 @@ class SizeTable {
   SizeTable(const SizeTable&) = delete;
   SizeTable& operator=(const SizeTable&) = delete;
 
-  // The axis `name`, which is from `least` to `most`. One symbol a name: the first hint holds.
+  // Returns the axis `name`, which is from `least` to `most`. One symbol a name: the first hint
+  // holds.
   Size Symbol(const std::string& name, int64_t hint, int64_t least = 0, int64_t most = kMostSize);
   Size Index(int64_t dim);
   Size Choice(Size condition, Size yes, Size no);
@@ -111,11 +112,11 @@ class SizeTable {
 
   // Bounds that hold in the region so far.
   Interval Bounds(Size size) const;
-  // Whether `size` is 0, or at least 0. Records what bounds leave open, unless it is indexed:
-  // nullopt then.
+  // Returns whether `size` is 0, or at least 0. Records what bounds leave open, unless it is
+  // indexed: nullopt then.
   std::optional<bool> IsZero(Size size);
   std::optional<bool> IsNotNegative(Size size);
-  // The same by bounds alone: nullopt where they leave it open.
+  // Returns the same by bounds alone: nullopt where they leave it open.
   std::optional<bool> KnownZero(Size size) const;
   std::optional<bool> KnownNotNegative(Size size) const;
   // Takes for granted that `size` is not negative, as dims are wherever a model takes its sizes.
@@ -137,14 +138,14 @@ class SizeTable {
   const std::vector<std::unique_ptr<const Term>>& terms() const { return terms_; }
 
  private:
-  // The term that is interned already, or nullptr.
+  // Returns the term that is interned already, or nullptr.
   const Term* Find(const Term& like) const;
   Size Intern(Term term);
   Interval BoundsOfAtom(const Term& atom) const;
   Interval BoundsOf(const Polynomial& polynomial, int depth) const;
   Interval Relaxed(const Polynomial& polynomial, const Interval& known, int depth) const;
-  // The bounds of a polynomial over symbols alone, each of them once in a product: its extremes lie
-  // where all sizes are extreme. nullopt for others.
+  // Returns the bounds of a polynomial over symbols alone, each of them once in a product: its
+  // extremes lie where all sizes are extreme. nullopt for others.
   std::optional<Interval> CornersOf(const Polynomial& polynomial) const;
   void Learn(Size form, Guard::Relation relation, int64_t number);
 

@@ -22,8 +22,8 @@ namespace reprise {
 bool IsMaskInput(const Graph& graph, ValueId input);
 bool IsLengthInput(const Graph& graph, ValueId input);
 
-// The largest depth of a OneHot that takes the input as its ids; nullopt: none does, or it is
-// computed.
+// Returns the largest depth of a OneHot that takes the input as its ids; nullopt: none does, or it
+// is computed.
 std::optional<int64_t> HotDepth(const Graph& graph, ValueId input);
 
 }  // namespace reprise

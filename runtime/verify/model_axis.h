@@ -34,7 +34,7 @@ struct ModelAxis {
   // there.
   int64_t step = 1;
 
-  // The smallest size no less than `length` that the axis may be looked at with.
+  // Returns the smallest size no less than `length` that the axis may be looked at with.
   int64_t Fitting(int64_t length) const {
     return RoundUpTo(length < smallest ? smallest : length, step);
   }

@@ -174,7 +174,7 @@ class Fitter {
     dim.constant -= dim.PartOf(axis, origin_[axis]);
   }
 
-  // The shapes where axes `i` and `j` are `steps_i` and `steps_j` steps beyond the base.
+  // Returns the shapes where axes `i` and `j` are `steps_i` and `steps_j` steps beyond the base.
   absl::StatusOr<Shapes> ShapesBeyond(size_t i, int64_t steps_i, size_t j, int64_t steps_j) {
     AxisSizes sizes = origin_;
     sizes[i] += steps_i * ranges_[i].step;
@@ -241,7 +241,7 @@ class Fitter {
     return std::nullopt;
   }
 
-  // The dim is as large as `dim` says at other sizes of both axes.
+  // Returns whether the dim is as large as `dim` says at other sizes of both axes.
   bool HoldsBeyond(const AffineDim& dim, size_t i, size_t j, size_t output, size_t d) {
     constexpr std::pair<int64_t, int64_t> kSteps[] = {{1, 1}, {2, 3}, {5, 2}, {3, 7}};
     return absl::c_all_of(kSteps, [&](const auto& steps) {

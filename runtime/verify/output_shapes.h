@@ -36,7 +36,7 @@ struct AffineDim {
 
   int64_t At(absl::Span<const int64_t> sizes) const;
   Extent ExtentOf(size_t axis) const { return extents.empty() ? Extent() : extents[axis]; }
-  // The part of the size that `axis` makes at `size`, beside products.
+  // Returns the part of the size that `axis` makes at `size`, beside products.
   int64_t PartOf(size_t axis, int64_t size) const {
     return factors[axis] * ExtentOf(axis).At(size);
   }

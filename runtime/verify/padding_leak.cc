@@ -29,7 +29,7 @@ constexpr std::pair<int64_t, int64_t> kSizePairs[] = {
 // The same in steps of an axis that has multiples of one alone.
 constexpr std::pair<int64_t, int64_t> kStepPairs[] = {{3, 5}, {2, 3}, {7, 11}, {16, 24}};
 
-// The pairs of sizes at which an axis is looked at.
+// Returns the pairs of sizes at which an axis is looked at.
 std::vector<std::pair<int64_t, int64_t>> SizesIn(int64_t step) {
   if (step == 1) return {std::begin(kSizePairs), std::end(kSizePairs)};
   std::vector<std::pair<int64_t, int64_t>> sizes;
@@ -45,9 +45,9 @@ constexpr int64_t kOtherBatch = 3;
 constexpr int64_t kWide[] = {512, 224, 64};
 constexpr int64_t kMostOthers = 4;
 
-// Whether strides leave another number of positions, more than one, at each of the two sizes that
-// `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved
-// them.
+// Returns whether strides leave another number of positions, more than one, at each of the two
+// sizes that `a` and `b` are specialised at: at small ones dims of few positions look as if nothing
+// moved them.
 bool TellsStridesApart(const Graph& a, const Graph& b) {
   const std::vector<NodeId> nodes = a.NodeIds(), others = b.NodeIds();
   for (size_t i = 0; i < nodes.size() && i < others.size(); ++i) {
@@ -62,8 +62,9 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
   return true;
 }
 
-// Whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone leaves out
-// some of what requests hold, or a number that is no mask: at other sizes that has a say.
+// Returns whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone
+// leaves out some of what requests hold, or a number that is no mask: at other sizes that has a
+// say.
 bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
   const auto holds = [&](const Node& node, size_t i, bool value) {
     const Tensor* known = graph.ConstantOf(node.input(i));

@@ -46,7 +46,7 @@ std::vector<double> TellingNumbers(const Graph& graph) {
   return {numbers.begin(), numbers.end()};
 }
 
-// Whether a mask is made of the input by comparing it: ids that are not padding.
+// Returns whether a mask is made of the input by comparing it: ids that are not padding.
 bool IsCompared(const Graph& graph, const std::string& input) {
   std::vector<ValueId> itself = {graph.FindValue(input)};
   std::set<ValueId> seen(itself.begin(), itself.end());
@@ -68,7 +68,7 @@ bool IsCompared(const Graph& graph, const std::string& input) {
   return false;
 }
 
-// The names of the outputs that hold the same whatever the inputs of the graph hold.
+// Returns the names of the outputs that hold the same whatever the inputs of the graph hold.
 std::set<std::string> FixedOutputs(const Graph& graph, const std::vector<std::string>& names) {
   const std::set<ValueId> data = FindDataValues(graph);
   std::set<std::string> fixed;

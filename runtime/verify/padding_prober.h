@@ -44,16 +44,17 @@ class PaddingProber {
                                           absl::Span<const InputRange> ranges,
                                           const ProbeOptions& options) const;
 
-  // The verdict of the ops on the axis at `position`, with the guards that were measured; without a
-  // certificate, with the inputs that may be masks by their dtype and range. `largest`: bucket.
+  // Returns the verdict of the ops on the axis at `position`, with the guards that were measured;
+  // without a certificate, with the inputs that may be masks by their dtype and range. `largest`:
+  // bucket.
   AxisFinding FindLeak(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
                        const AxisCertificate& certificate) const;
-  // The same where nothing is padded along it, so that it ends where the request does.
+  // Returns the same where nothing is padded along it, so that it ends where the request does.
   AxisFinding FindLeakUnpadded(size_t position, absl::Span<const InputRange> ranges,
                                int64_t largest, const AxisCertificate& certificate) const;
 
-  // The guards of the certificate that are masks, or that the model makes masks of by comparing
-  // them; all of them where none is.
+  // Returns the guards of the certificate that are masks, or that the model makes masks of by
+  // comparing them; all of them where none is.
   std::vector<std::string> MaskGuards(absl::Span<const InputRange> ranges,
                                       const AxisCertificate& certificate) const;
 
@@ -66,7 +67,7 @@ class PaddingProber {
   std::vector<std::string> WithMasks(const std::string& symbol, absl::Span<const InputRange> ranges,
                                      const std::vector<std::string>& guards) const;
 
-  // The names of the inputs that have the axis, in whatever form.
+  // Returns the names of the inputs that have the axis, in whatever form.
   std::set<std::string> MovingInputs(const std::string& symbol) const;
 
   // Where the axis may be padded if only padding is another number, in a mask in which what does
@@ -87,7 +88,7 @@ class PaddingProber {
                        const AxisCertificate& certificate,
                        const std::map<std::string, double>& fills, bool own_end = false) const;
 
-  // The fills other than 0 that padding of the input may have.
+  // Returns the fills other than 0 that padding of the input may have.
   std::vector<int64_t> OtherFills(size_t i, absl::Span<const InputRange> ranges) const;
   bool MayBeMask(size_t i, absl::Span<const InputRange> ranges) const {
     return !ranges[i].limited && !IsFloating(inputs_[i].dtype);

@@ -26,18 +26,19 @@ inline constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256, 512, 1024, 40
 // A graph that is only read takes no memory: it is made even for many rows of large pictures.
 inline constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
-// The axis at `position` at `size`, every other one small, one request.
+// Returns the axis at `position` at `size`, every other one small, one request.
 Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_t size);
 
 // Sets the sizes of the other axes, while that at `position` is measured at its largest size.
 void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOptions& options);
 
-// The number whose multiples the model takes along the axis at `position`, where it takes no others
-// between them: 32 for a detector that joins maps at strides 8, 16 and 32. 1: any size, or none is
-// known to be right.
+// Returns the number whose multiples the model takes along the axis at `position`, where it takes
+// no others between them: 32 for a detector that joins maps at strides 8, 16 and 32. 1: any size,
+// or none is known to be right.
 int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position);
 
-// The largest of `buckets` that the model takes (those beyond are dropped later); 0 without one.
+// Returns the largest of `buckets` that the model takes (those beyond are dropped later); 0 without
+// one.
 int64_t LargestTaken(const std::vector<ModelAxis>& axes, const Graph& graph, size_t position,
                      const std::vector<int64_t>& buckets);
 

@@ -25,9 +25,9 @@ class ProofRunner {
  public:
   virtual ~ProofRunner() = default;
 
-  // The outputs at exactly the shapes of `inputs`, without any padding. INVALID_ARGUMENT for a
-  // value out of range (see RangePayload) or shapes that do not fit; RESOURCE_EXHAUSTED where a run
-  // is too large to be tried.
+  // Returns the outputs at exactly the shapes of `inputs`, without any padding. INVALID_ARGUMENT
+  // for a value out of range (see RangePayload) or shapes that do not fit; RESOURCE_EXHAUSTED where
+  // a run is too large to be tried.
   virtual absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs) = 0;
 
   // A request of a packed replay, by the inputs of the graph.
@@ -36,8 +36,8 @@ class ProofRunner {
     int64_t rows = 0;
     int64_t length = 0;
   };
-  // The outputs of the packed form, by part and position, where `parts` lie beside each other.
-  // `behind` lies in tokens behind the last segment, which belong to nobody; null: zeros do.
+  // Returns the outputs of the packed form, by part and position, where `parts` lie beside each
+  // other. `behind` lies in tokens behind the last segment, which belong to nobody; null: zeros do.
   virtual absl::StatusOr<std::vector<std::vector<Tensor>>> RunPacked(absl::Span<const Part> parts,
                                                                      const Part* behind) = 0;
 };
@@ -50,8 +50,8 @@ class ProofRunners {
   virtual int threads() const = 0;
   // RESOURCE_EXHAUSTED: there is no memory for it. The runners of one object share recipes.
   virtual absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner() = 0;
-  // The same for `form`, another form of the model with the same inputs, which the runner borrows.
-  // It has recipes of its own.
+  // Returns the same for `form`, another form of the model with the same inputs, which the runner
+  // borrows. It has recipes of its own.
   virtual absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner(const Graph& form) = 0;
 
   // Makes the packed form, once, which runners run from then on. The error says why there is none.

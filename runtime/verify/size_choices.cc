@@ -135,8 +135,8 @@ class ChoiceWalk {
     }
   }
 
-  // Whether `guard` holds for all sizes of the axis beside those that others have in the reading:
-  // what sizes of others decide is found when they are asked for.
+  // Returns whether `guard` holds for all sizes of the axis beside those that others have in the
+  // reading: what sizes of others decide is found when they are asked for.
   bool HoldsForAxis(const Guard& guard) {
     const auto grows = [&](const TermPart& part) {
       size_t following = 0;
@@ -347,7 +347,8 @@ bool MayBend(const Graph& graph, const Node& node) {
   return to == DType::kBool || (IsInteger(to) && !IsInteger(graph.value(node.inputs[0]).dtype));
 }
 
-// The first node that bends a number made of sizes, or takes a branch by one; kNone: there is none.
+// Returns the first node that bends a number made of sizes, or takes a branch by one; kNone: there
+// is none.
 NodeId FindChooser(const Graph& graph) {
   std::set<ValueId> of_sizes;
   for (const NodeId id : graph.NodeIds()) {

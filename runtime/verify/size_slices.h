@@ -45,11 +45,12 @@ class SizeSlices {
 
   // Another size of the axis than `size` may decide otherwise, however close to it.
   bool Decides(size_t axis, int64_t size) const { return size > alike_up_to_[axis]; }
-  // Whether any of these sizes does, by axis: the request's slice has something fixed.
+  // Returns whether any of these sizes does, by axis: the request's slice has something fixed.
   bool AnyDecides(absl::Span<const int64_t> sizes) const;
-  // The slice of a request of these sizes.
+  // Returns the slice of a request of these sizes.
   Slice SliceOf(absl::Span<const int64_t> sizes) const;
-  // The state of a request's slice. Most requests' slices have nothing fixed: that takes no lock.
+  // Returns the state of a request's slice. Most requests' slices have nothing fixed: that takes no
+  // lock.
   State Find(absl::Span<const int64_t> sizes) const;
   Found FindWithReason(const Slice& slice) const;
 
@@ -64,7 +65,7 @@ class SizeSlices {
   // Buckets have grown: the findings hold for the old ones.
   void Forget();
 
-  // How many slices are known to be refused.
+  // Returns how many slices are known to be refused.
   size_t refused() const;
 
  private:

@@ -20,7 +20,8 @@ uint64_t Bit(size_t dim, size_t rank) {
   return dims_behind < 64 ? uint64_t{1} << dims_behind : 0;
 }
 
-// The dims of `shape` along which some of its elements differ; `same(i, j)` says which do not.
+// Returns the dims of `shape` along which some of its elements differ; `same(i, j)` says which do
+// not.
 template <typename Same>
 uint64_t DimsThatDiffer(absl::Span<const int64_t> shape, Same same) {
   uint64_t along = 0;

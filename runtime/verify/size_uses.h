@@ -29,7 +29,7 @@ class SizeUses {
   explicit SizeUses(int64_t symbol) : symbol_(symbol) {}
 
   SizeUse Of(Size size);
-  // The largest of them.
+  // Returns the largest of them.
   SizeUse OfAny(absl::Span<const Size> sizes);
   // Returns the use of elements, and of their number where that follows in steps or is chosen.
   SizeUse Of(const KnownValue& value);
@@ -37,7 +37,7 @@ class SizeUses {
  private:
   SizeUse OfTerm(const Term& term);
   SizeUse OfChoice(const Term& term);
-  // How much the number grows with the axis; another one than 0 where that is not the same
+  // Returns how much the number grows with the axis; another one than 0 where that is not the same
   // everywhere.
   double SlopeOf(Size size);
   SizeUse OfCall(const Term& term);

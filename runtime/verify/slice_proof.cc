@@ -70,7 +70,7 @@ class Comparison {
   }
 
  private:
-  // The dims that keep their size in a node that cuts its operand, or fills it up.
+  // Returns the dims that keep their size in a node that cuts its operand, or fills it up.
   static std::vector<size_t> Kept(const Graph& graph, const Node& node) {
     std::vector<size_t> kept;
     if (node.op != SliceOp::kName && node.op != "Pad") return kept;
@@ -139,7 +139,7 @@ absl::Status NotPadded(const ModelAxis& axis, absl::string_view why) {
       absl::StrCat("axis ", axis.label, " is not padded there: ", why));
 }
 
-// The demands on masks that a certificate makes already.
+// Returns the demands on masks that a certificate makes already.
 MaskNeeds NeedsOf(const AxisCertificate& certificate) {
   MaskNeeds needs = {.together = certificate.together};
   for (const auto& [input, places] : certificate.must_count) {

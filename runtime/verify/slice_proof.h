@@ -31,7 +31,7 @@ class SliceProof {
 
  private:
   absl::Status ProveAxis(const SizeReadings& readings, size_t position) const;
-  // The largest bucket of the axis at `position` that the model takes there; 0: none.
+  // Returns the largest bucket of the axis at `position` that the model takes there; 0: none.
   int64_t LargestTaken(size_t position) const;
   // Why the outputs are no longer those that replays are cut by.
   absl::Status CompareOutputs() const;
@@ -39,7 +39,7 @@ class SliceProof {
   // comparison, with such as loading looked at.
   absl::StatusOr<Graph> At(size_t position, int64_t size, int64_t other, bool in_slice) const;
   bool IsSameComputation(size_t position, int64_t largest) const;
-  // The axis at `position` of axes_ is padded.
+  // Returns whether the axis at `position` of axes_ is padded.
   bool IsPadded(size_t position) const { return largest_[positions_[position]] > 0; }
 
   const ProofSubject& subject_;

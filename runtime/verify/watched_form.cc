@@ -32,7 +32,7 @@ bool IsCoarse(const Graph& graph, const Node& node) {
   return !converts || !IsFloating(graph.value(node.outputs[0]).dtype);
 }
 
-// The data that coarse nodes read, as other nodes made it; those next to the answers.
+// Returns the data that coarse nodes read, as other nodes made it; those next to the answers.
 std::vector<ValueId> FindCandidates(const Graph& graph) {
   const std::set<ValueId> data = FindDataValues(graph);
   std::vector<ValueId> found;
@@ -102,7 +102,7 @@ class Movement {
   }
 
  private:
-  // The shapes of the graph's outputs behind the model's own, with one axis at `size`.
+  // Returns the shapes of the graph's outputs behind the model's own, with one axis at `size`.
   std::optional<Shapes> At(size_t axis, int64_t size) const {
     Binding binding = base_;
     binding.axes[subject_.axes[axis].symbol] = size;

@@ -33,7 +33,7 @@ class KeyUse : public std::enable_shared_from_this<KeyUse> {
   using Ticket = std::shared_ptr<const void>;
   // Errors: RESOURCE_EXHAUSTED naming the key and its limit.
   absl::StatusOr<Ticket> Begin(int64_t now_ns) EXCLUDES(mutex_);
-  // The same for the key of a request that may have none (null), which has no limits.
+  // Returns the same for the key of a request that may have none (null), which has no limits.
   static absl::StatusOr<Ticket> BeginFor(const std::shared_ptr<KeyUse>& key, int64_t now_ns);
 
  private:

@@ -37,7 +37,7 @@ class AnswerText {
     }
     return std::exchange(text_, "");
   }
-  // The stop text that was found; null: none.
+  // Returns the stop text that was found; null: none.
   const std::string* stop() const { return stops_.hit(); }
   const absl::Status& status() const { return status_; }
 

@@ -28,7 +28,7 @@ struct Conversation {
 // member, and the message's place.
 absl::StatusOr<Conversation> ReadConversation(const simdjson::dom::object& body, bool with_tools);
 
-// The same of `body` as text. Errors: INVALID_ARGUMENT also if it is no JSON object.
+// Returns the same of `body` as text. Errors: INVALID_ARGUMENT also if it is no JSON object.
 absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with_tools);
 
 // Returns the context with the special tokens of `package`.

@@ -16,7 +16,7 @@ struct TextWishes {
   bool add_special = true;         // the tokenizer's own, to a prompt
   std::optional<GrammarText> grammar;
 
-  // The answer depends on its text.
+  // Returns whether the answer depends on its text.
   bool any() const { return !stops.empty() || grammar.has_value(); }
 };
 

@@ -16,7 +16,7 @@ namespace reprise {
 // Returns what Reprise does in place of a field; "" where the field is no hint. `path`:
 // "optimization.cuda", "instance_group.gpus".
 absl::string_view FieldHint(absl::string_view path);
-// The same for the name of a parameter: "intra_op_thread_count".
+// Returns the same for the name of a parameter: "intra_op_thread_count".
 absl::string_view ParameterHint(absl::string_view name);
 
 // Returns both tables, for the documentation: paths and parameters, each with the behaviour

@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// Whether `path` is relative, has no "..", no empty part, no backslash and no control character.
+// Returns whether `path` is relative, has no "..", no empty part, no backslash and no control
+// character.
 inline bool IsInnerPath(absl::string_view path) {
   if (path.size() > 1024) return false;
   for (const absl::string_view part : absl::StrSplit(path, '/')) {

@@ -23,7 +23,8 @@ constexpr char kGoogleHint[] =
     "credentials are looked for in the file of $GOOGLE_APPLICATION_CREDENTIALS and in "
     "~/.config/gcloud; without any, requests are anonymous";
 
-// The texts of the elements `name` in a piece of XML that has no attributes there, as S3's lists.
+// Returns the texts of the elements `name` in a piece of XML that has no attributes there, as S3's
+// lists.
 std::vector<std::string> Elements(absl::string_view xml, const std::string& name) {
   const std::string open = absl::StrCat("<", name, ">"), close = absl::StrCat("</", name, ">");
   std::vector<std::string> found;

@@ -35,7 +35,7 @@ struct RemoteModel {
 // and PERMISSION_DENIED as it says, with the credentials that were looked for.
 absl::StatusOr<RemoteModel> ListRemote(const ModelUrl& url, const std::function<bool()>& cancelled);
 
-// The parts of ListRemote, a file each.
+// Returns the parts of ListRemote, a file each.
 absl::StatusOr<RemoteModel> ListHub(const ModelUrl& url, const std::function<bool()>& cancelled);
 absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool()>& cancelled);
 absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<bool()>& cancelled);

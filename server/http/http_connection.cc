@@ -49,7 +49,8 @@ constexpr size_t kLeastCompressed = 1400;
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// The bytes of the client are not HTTP; otherwise it is done, disconnected or silent.
+// Returns whether the bytes of the client are not HTTP; otherwise it is done, disconnected or
+// silent.
 bool IsMalformed(boost::system::error_code error) {
   return error.category() == make_error_code(http::error::bad_method).category() &&
          error != http::error::end_of_stream && error != http::error::partial_message;

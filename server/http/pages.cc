@@ -11,7 +11,8 @@
 namespace reprise {
 namespace {
 
-// Whether requests may be sent here, which models are not served and why, and how far each is.
+// Returns whether requests may be sent here, which models are not served and why, and how far each
+// is.
 std::string ReadyBody(const Readiness& readiness, const Repository& repository,
                       const ServerState& state) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();

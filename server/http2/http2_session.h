@@ -105,7 +105,7 @@ class Http2Session {
   void BeginGoAwayWithAnswer() { goes_with_answer_ = true; }
   // Max: not yet.
   Clock::time_point goaway_began() const { return goaway_began_; }
-  // The client has read that it began: it opens no stream any more.
+  // Returns whether the client has read that it began: it opens no stream any more.
   bool is_goaway_heard() const { return is_goaway_heard_; }
   void FinishGoAway(uint32_t code, absl::string_view why);
   void Ping() { nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr); }
@@ -125,7 +125,7 @@ class Http2Session {
   }
   // When the header that is not whole yet began; max: there is none.
   Clock::time_point header_began() const { return header_began_; }
-  // The client has sent its preface and its settings.
+  // Returns whether the client has sent its preface and its settings.
   bool has_begun() const { return has_begun_; }
   // Pings of the client that came while no stream was open, too soon after the one before.
   int ping_strikes() const { return ping_strikes_; }

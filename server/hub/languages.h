@@ -13,7 +13,7 @@ struct Language {
 
 absl::Span<const Language> Languages();
 
-// The language of a code or a name in any case; null: there is none.
+// Returns the language of a code or a name in any case; null: there is none.
 const Language* FindLanguage(absl::string_view code_or_name);
 
 }  // namespace reprise

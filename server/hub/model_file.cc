@@ -23,7 +23,8 @@ bool IsLaterPart(absl::string_view name) {
   return name.substr(6, 4) == "-of-" && name[0] == '-' && name.substr(1, 5) != "00001";
 }
 
-// The files of `folder` and of its folder `onnx` that end with `ending`, relative to it, by name.
+// Returns the files of `folder` and of its folder `onnx` that end with `ending`, relative to it, by
+// name.
 std::vector<std::string> ModelFiles(const fs::path& folder, absl::string_view ending) {
   std::vector<std::string> files;
   for (const char* below : {"", "onnx"}) {

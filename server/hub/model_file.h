@@ -27,7 +27,8 @@ std::string ExportAdvice(const std::string& weights);
 // Returns whether `name` is called as model files are: it ends with .onnx or .gguf.
 bool IsModelName(absl::string_view name);
 
-// Whether `folder` looks like one: some file .onnx or .gguf lies in it or in its folder `onnx`.
+// Returns whether `folder` looks like one: some file .onnx or .gguf lies in it or in its folder
+// `onnx`.
 bool IsFlatFolder(const std::filesystem::path& folder);
 
 // `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).

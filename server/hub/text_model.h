@@ -60,14 +60,15 @@ class TextModel {
   const TextLimits& limits() const { return limits_; }
   // Returns the most tokens of a text, special ones included; 0: no file says.
   int64_t max_tokens() const { return package_.max_tokens; }
-  // The template of conversations, of those with tools where the folder has one for them. Errors:
-  // FAILED_PRECONDITION where there is none, INVALID_ARGUMENT naming the line of one that is wrong.
+  // Returns the template of conversations, of those with tools where the folder has one for them.
+  // Errors: FAILED_PRECONDITION where there is none, INVALID_ARGUMENT naming the line of one that
+  // is wrong.
   absl::StatusOr<const ChatTemplate*> Chat(bool with_tools) const;
   // Returns the vocabulary as grammars read it, made at the first call; `eos` and `vocabulary` are
   // the same at each.
   absl::StatusOr<const Grammars*> GrammarsOf(const std::vector<int64_t>& eos,
                                              int64_t vocabulary) const;
-  // The inputs that a text fills.
+  // Returns the inputs that a text fills.
   const std::vector<TokenInput>& inputs() const { return inputs_; }
 
   // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION
@@ -89,7 +90,8 @@ class TextModel {
   // Drops the vectors of tokens that `side` leaves out: see SideTokens::KeepRows.
   int64_t KeepRows(TextSide side, absl::Span<const uint32_t> ids, std::vector<float>& values) const;
 
-  // The values of `input` for the rows, each padded to `length`: ids, 1 or 0, types, positions.
+  // Returns the values of `input` for the rows, each padded to `length`: ids, 1 or 0, types,
+  // positions.
   static std::string Values(const TokenInput& input, const std::vector<const TextTokens*>& rows,
                             int64_t length);
 

@@ -44,7 +44,7 @@ const ModelIo* FindOf(const std::vector<ModelIo>& ios, const char* const (&names
   return nullptr;
 }
 
-// The output "logits", or the first float of `rank`.
+// Returns the output "logits", or the first float of `rank`.
 const ModelIo* FindOutput(const std::vector<ModelIo>& outputs, absl::string_view name,
                           size_t rank) {
   const ModelIo* named = FindIo(outputs, name);
@@ -82,7 +82,7 @@ TextOffer OfLabels(const TextPackage& package, const ModelIo& output, TextTask t
   return offer;
 }
 
-// The output of the model that modules read. `rank`: 3 for a vector a token.
+// Returns the output of the model that modules read. `rank`: 3 for a vector a token.
 const ModelIo* FindSource(const TextPackage& package, const std::vector<ModelIo>& outputs) {
   const std::string& name = package.vectors_output;
   const size_t rank = package.vectors_name == kTokenVectors ? 3 : 2;

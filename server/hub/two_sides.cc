@@ -32,7 +32,7 @@ std::set<ValueId> InputsOf(const Graph& graph, ValueId value) {
   return inputs;
 }
 
-// Whether output number `index` needs inputs of that side alone.
+// Returns whether output number `index` needs inputs of that side alone.
 bool IsOf(Side side, const ImportedModel& model, size_t index) {
   const std::set<ValueId> inputs = InputsOf(model.graph, model.graph.outputs()[index]);
   const ValueId pixels = model.graph.FindValue(kPixels);

@@ -51,7 +51,7 @@ class MetricScope {
   // `views` gets each row, and outlives them.
   MetricScope(prometheus::Registry& registry, ViewTable& views, LabelValues labels)
       : registry_(&registry), views_(&views), labels_(std::move(labels)) {}
-  // The same scope with more labels.
+  // Returns the same scope with more labels.
   MetricScope With(LabelValues more) const;
 
   prometheus::Registry& registry() const { return *registry_; }

@@ -58,7 +58,8 @@ class PictureModel {
 
   const std::string& input() const { return input_; }
   const char* datatype() const { return list_.makes_tensor() ? "FP32" : "UINT8"; }
-  // The input of the pixels that count, which DETR's exports may have; empty: there is none.
+  // Returns the input of the pixels that count, which DETR's exports may have; empty: there is
+  // none.
   const std::string& mask_input() const { return mask_input_; }
   // Returns the shape of its one row: [1, height, width].
   std::vector<int64_t> MaskShape(const PictureTensor& tensor) const;

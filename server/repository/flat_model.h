@@ -20,7 +20,8 @@ struct NamedModel {
   std::string path;  // a folder, or a model file
 };
 
-// The model that `repository` names; nullopt where a folder has this name, which is a repository.
+// Returns the model that `repository` names; nullopt where a folder has this name, which is a
+// repository.
 std::optional<NamedModel> ParseNamedModel(absl::string_view repository);
 
 // In each of `repositories` that names a flat folder, the folder becomes the file `variant` of it

@@ -207,7 +207,8 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
   return absl::OkStatus();
 }
 
-// The whole number that config.pbtxt gives a parameter; it was checked when the file was read.
+// Returns the whole number that config.pbtxt gives a parameter; it was checked when the file was
+// read.
 int64_t IntParameter(const ModelSettings& settings, const char* name, int64_t fallback) {
   const auto parameter = settings.config.parameters().find(name);
   int64_t value = fallback;

@@ -25,7 +25,7 @@ class RemoteModels {
   // `repositories`: folders, and models by NAME=PATH or NAME=URL.
   RemoteModels(const std::vector<std::string>& repositories, Bring bring);
 
-  // The repositories that are on this machine.
+  // Returns the repositories that are on this machine.
   const std::vector<std::string>& local() const { return local_; }
   // Returns the names of those that are not, in order.
   std::vector<std::string> names() const;

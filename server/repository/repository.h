@@ -134,7 +134,8 @@ class Repository {
   absl::Status Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
                     bool twice);
   absl::Status BeginLoad(const std::shared_ptr<Operation>& operation);
-  // The models of this machine; with the one of the name, where it is brought from elsewhere.
+  // Returns the models of this machine; with the one of the name, where it is brought from
+  // elsewhere.
   absl::StatusOr<std::vector<FoundModel>> Scan(const std::string& name);
   // Tells that no version of the model can be loaded: served ones are still served, and otherwise
   // `number` stands for them.

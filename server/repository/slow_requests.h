@@ -26,7 +26,7 @@ struct SlowRequest {
   // Every stage that took time, in their order: "tokenizer", "queue", "capture", "replay" ...
   std::vector<std::pair<std::string, int64_t>> stages;
 
-  // The stage that took longest.
+  // Returns the stage that took longest.
   const std::string& slow_stage() const;
 };
 

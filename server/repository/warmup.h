@@ -69,16 +69,17 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
 // Anything is to be captured before the model is ready.
 bool WantsWarmup(const WarmupSettings& settings);
 
-// The bindings that config.pbtxt names, most valuable first. Empty, with a note in the log, where
-// an axis without a certificate has no sizes to name. `folder`: the model's, for the lengths file.
-// Errors: INVALID_ARGUMENT for a bucket that the model does not have or a line that is no length,
-// NOT_FOUND for the file.
+// Returns the bindings that config.pbtxt names, most valuable first. Empty, with a note in the log,
+// where an axis without a certificate has no sizes to name. `folder`: the model's, for the lengths
+// file. Errors: INVALID_ARGUMENT for a bucket that the model does not have or a line that is no
+// length, NOT_FOUND for the file.
 absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const WarmupSettings& settings,
                                                       const std::string& folder);
 
-// The bindings of bucket labels; all of the model's where `labels` is empty. INVALID_ARGUMENT names
-// a label that the model does not have, or how many sizes each axis has where all are too many.
+// Returns the bindings of bucket labels; all of the model's where `labels` is empty.
+// INVALID_ARGUMENT names a label that the model does not have, or how many sizes each axis has
+// where all are too many.
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels);
 

@@ -46,7 +46,8 @@ absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const Infer
 // errors.
 int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns);
 
-// The place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not have.
+// Returns the place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not
+// have.
 absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request);
 
 }  // namespace reprise

@@ -37,7 +37,8 @@ int64_t TokensOfLargestReplay(const BucketPolicy& buckets);
 // default of every queue.
 int64_t MostWaiting(const ModelSettings& settings);
 
-// The queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive it.
+// Returns the queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive
+// it.
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
                                         const ModelVersion& version, const Servable& servable,
                                         const QueueLimits& limits = {});

@@ -44,7 +44,8 @@ absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const 
                       absl::StrCat(kind, " \"", tensor.name(), "\": ", slice.status().message()));
 }
 
-// The bytes of an input that is in the message; `raw` is the next of its raw_input_contents.
+// Returns the bytes of an input that is in the message; `raw` is the next of its
+// raw_input_contents.
 absl::StatusOr<absl::string_view> InputBytes(const ModelInferRequest& message,
                                              const ModelInferRequest::InferInputTensor& input,
                                              int& raw, DecodedRequest& decoded) {

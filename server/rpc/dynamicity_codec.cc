@@ -63,7 +63,8 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
   }
 }
 
-// The remedies against requests that find no recipe: those that the model can have and has not.
+// Returns the remedies against requests that find no recipe: those that the model can have and has
+// not.
 std::string AdviceForOutside(const Servable& servable, double outside_share, bool keeps_recipes) {
   const Model& model = *servable.model;
   const std::string& name = model.id().name;

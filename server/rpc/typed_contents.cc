@@ -51,7 +51,7 @@ absl::string_view Texts(const google::protobuf::RepeatedPtrField<std::string>& f
   return bytes;
 }
 
-// The field of InferTensorContents for a dtype; "" where there is none.
+// Returns the field of InferTensorContents for a dtype; "" where there is none.
 const char* FieldOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:

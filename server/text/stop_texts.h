@@ -21,7 +21,7 @@ class StopTexts {
   std::string Push(absl::string_view part);
   // Returns the part held back: the text ends here.
   std::string Finish();
-  // The text that was found; null: none.
+  // Returns the text that was found; null: none.
   const std::string* hit() const { return hit_; }
 
  private:

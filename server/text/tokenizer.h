@@ -111,7 +111,8 @@ class Tokenizer {
 
   // Returns the token as the vocabulary writes it ("##ing"); empty where there is none.
   std::string Token(uint32_t id) const;
-  // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
+  // Returns the bytes that the token stands for in a text, which may be a part of a letter ("
+  // ing").
   std::string Bytes(uint32_t id) const;
   // Returns whether it is a special token, which does not appear in texts.
   bool IsSpecial(uint32_t id) const;

@@ -17,7 +17,8 @@ enum class ErrorForm {
   kOpenAiAndMessage,
 };
 
-// The form of errors at `path` of a face whose errors are `form`: below /v1 they are OpenAI's.
+// Returns the form of errors at `path` of a face whose errors are `form`: below /v1 they are
+// OpenAI's.
 ErrorForm FormAt(const RequestPath& path, ErrorForm form);
 
 // `status` is an error.

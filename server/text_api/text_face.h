@@ -65,7 +65,7 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
                                         TextTask task);
 
-// The same for a model that makes tokens of texts.
+// Returns the same for a model that makes tokens of texts.
 absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
                                             const std::string& named);
 

@@ -43,9 +43,9 @@ class ClientStream {
   ClientStream(ClientStream&&) = default;
   ClientStream& operator=(ClientStream&&) = default;
 
-  // The client's identity; complete once a handshake is over.
+  // Returns the client's identity; complete once a handshake is over.
   const std::shared_ptr<const Peer>& peer() const { return core_->peer; }
-  // The connection is one of the few above the port's limit: see ConnectionPlace.
+  // Returns whether the connection is one of the few above the port's limit: see ConnectionPlace.
   bool is_spare() const { return core_->place.is_spare(); }
 
   // Begins TLS; `done` learns whether it came about. Nothing is read or written before.
@@ -100,7 +100,8 @@ class ClientStream {
   // both goes.
   void Watch(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientWatcher> watcher);
 
-  // The client has closed its side, even where bytes that it sent before are not read yet.
+  // Returns whether the client has closed its side, even where bytes that it sent before are not
+  // read yet.
   bool HasLeft() const;
 
   // Ends our side: the client reads to the end of the written bytes.

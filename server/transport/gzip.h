@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// Whether the value of an Accept-Encoding takes gzip: by name or by "*", and not with "q=0".
+// Returns whether the value of an Accept-Encoding takes gzip: by name or by "*", and not with
+// "q=0".
 bool AcceptsGzip(absl::string_view accept_encoding);
 
 // `text` as gzip, quickly rather than small; "" where there is no memory for it.

@@ -65,7 +65,8 @@ absl::StatusOr<Dataset> OfArrays(const std::vector<ArrayFile>& arrays, const std
   return dataset;
 }
 
-// The shape of a value of JSON: of nested lists by their first elements, of a text its words.
+// Returns the shape of a value of JSON: of nested lists by their first elements, of a text its
+// words.
 SampleShape ShapeOfJson(const nlohmann::json& value) {
   if (value.is_string()) {
     std::istringstream words(value.get<std::string>());

@@ -25,7 +25,8 @@ struct Line {
   std::vector<std::string> cells;
 };
 
-// The cells of a line, separated by commas; within double quotes a comma is one of the text.
+// Returns the cells of a line, separated by commas; within double quotes a comma is one of the
+// text.
 std::vector<std::string> Cells(absl::string_view line) {
   std::vector<std::string> cells;
   std::string cell;

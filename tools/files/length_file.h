@@ -20,7 +20,7 @@ namespace reprise::cli {
 // NOT_FOUND for a file that cannot be read.
 absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& path);
 
-// The same of a text; `name` is for errors.
+// Returns the same of a text; `name` is for errors.
 absl::StatusOr<std::vector<int64_t>> ParseLengths(absl::string_view text, absl::string_view name);
 
 // Shapes by input, as they came.

@@ -15,7 +15,8 @@ namespace reprise::cli {
 // INVALID_ARGUMENT where it is one and its header is cut short or says nothing.
 absl::StatusOr<std::optional<std::vector<int64_t>>> MediaSizeOf(const std::string& path);
 
-// The same of the first bytes of a file, which has `file_bytes` in all; `name` is for errors.
+// Returns the same of the first bytes of a file, which has `file_bytes` in all; `name` is for
+// errors.
 absl::StatusOr<std::optional<std::vector<int64_t>>> ParseMediaSize(absl::string_view head,
                                                                    int64_t file_bytes,
                                                                    const std::string& name);

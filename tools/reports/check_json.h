@@ -14,7 +14,7 @@ namespace reprise::cli {
 absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
                                       const std::string& path, const std::string& texts,
                                       int streams);
-// The same of a model that cannot be served.
+// Returns the same of a model that cannot be served.
 std::string RefusedJson(const std::string& path, const std::vector<std::string>& reasons);
 
 // Returns the matrix of `check --ops`.

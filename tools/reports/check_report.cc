@@ -129,7 +129,7 @@ std::string PackingText(const Model& model) {
       "\n  requests longer than ", packing->longest(), " run at their exact sizes\n\n");
 }
 
-// Whether the server can keep the cache of a decoder; nothing for a model without one.
+// Returns whether the server can keep the cache of a decoder; nothing for a model without one.
 std::string PagingText(const Model& model) {
   std::vector<std::string> outputs;
   for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);

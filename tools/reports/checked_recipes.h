@@ -22,7 +22,7 @@ struct CheckedRecipe {
   std::string BindingText(const Model& model) const;
 };
 
-// The buckets of an axis of `policy`; null where it has none.
+// Returns the buckets of an axis of `policy`; null where it has none.
 const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis);
 
 // All of them. Not for a model with shape inputs.
@@ -30,8 +30,8 @@ std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& mod
 // Returns a sentence where the sizes of all axes combine to more than are compiled; else empty.
 std::string LeftOutText(const Model& model);
 
-// The one whose kernels are shown: the smallest batch, and of its lengths (packed: tokens) the
-// largest up to 128. Null where all of them are refused.
+// Returns the one whose kernels are shown: the smallest batch, and of its lengths (packed: tokens)
+// the largest up to 128. Null where all of them are refused.
 const CheckedRecipe* ShownOf(const Model& model, const std::vector<CheckedRecipe>& all);
 
 }  // namespace reprise::cli

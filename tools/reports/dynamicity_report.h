@@ -16,8 +16,8 @@ std::string DynamicityText(const v1::ModelDynamicity& report, bool server);
 // A line each shape: model, version, a column an input, counts. `dynamicity --file` reads it.
 std::string DynamicityCsv(const v1::ModelDynamicity& report);
 
-// The same judgement of shapes that were written down, in their order of arrival unless the file
-// counts them. `most_shapes`: listed, 0: all.
+// Returns the same judgement of shapes that were written down, in their order of arrival unless the
+// file counts them. `most_shapes`: listed, 0: all.
 v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view source,
                                    int most_shapes);
 

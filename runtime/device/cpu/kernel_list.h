@@ -5,7 +5,8 @@
 
 namespace reprise {
 
-// Whether a family has a plan for the op, which may still find no kernel for some of its forms.
+// Returns whether a family has a plan for the op, which may still find no kernel for some of its
+// forms.
 bool HasCpuKernels(absl::string_view op);
 
 }  // namespace reprise

@@ -93,7 +93,8 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // The largest number below. Nothing is below minus infinity: no number, which nothing is at most.
+  // Returns the largest number below. Nothing is below minus infinity: no number, which nothing is
+  // at most.
   static T Before(T threshold) {
     return threshold == -kInfinity ? kNaN : std::nextafter(threshold, -kInfinity);
   }

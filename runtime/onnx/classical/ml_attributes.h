@@ -28,7 +28,7 @@ absl::Status CheckLength(const std::string& name, size_t have, size_t expected);
 // The answer of an encoder to an input that is no key, where the file does not state one.
 inline constexpr char kUnusedText[] = "_Unused";
 
-// The attribute `name`, a list of texts; null where it is not there or empty.
+// Returns the attribute `name`, a list of texts; null where it is not there or empty.
 const std::vector<std::string>* TextsIn(const Attributes& attributes, const std::string& name);
 
 // Returns whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.

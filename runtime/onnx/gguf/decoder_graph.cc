@@ -67,7 +67,7 @@ class DecoderWriter {
                    {{"axis", int64_t{-1}}, {"epsilon", plan_.epsilon}});
   }
 
-  // The same where the model has such a norm.
+  // Returns the same where the model has such a norm.
   std::string NormIfThere(const std::string& x, const std::string& weight) {
     return w_.Has(weight) ? Norm(x, weight, plan_.hidden) : x;
   }

@@ -88,7 +88,7 @@ class GraphWriter {
   std::string Stored(const std::string& name, const GgufTensor& tensor);
   // `value`, numbers of `tensor`'s type, as floats.
   std::string AsFloats(const std::string& value, const GgufTensor& tensor);
-  // The matrix `tensor` with these sizes, -1: any; nullptr after an error.
+  // Returns the matrix `tensor` with these sizes, -1: any; nullptr after an error.
   const GgufTensor* Matrix(const std::string& tensor, int64_t rows, int64_t columns);
 
   const GgufFile& file_;

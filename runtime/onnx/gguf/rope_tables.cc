@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-// The frequency, counted from the fastest, that makes `turns` turns in the original context.
+// Returns the frequency, counted from the fastest, that makes `turns` turns in the original
+// context.
 double FrequencyOf(double turns, int64_t width, double base, int64_t context) {
   const double longest = static_cast<double>(context) / (turns * 2 * std::numbers::pi);
   return static_cast<double>(width) * std::log(longest) / (2 * std::log(base));

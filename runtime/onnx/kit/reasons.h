@@ -46,7 +46,8 @@ class Reasons {
   std::vector<Entry> entries_;
 };
 
-// The reasons that a status holds, each alone; for one that Reasons did not make, its message.
+// Returns the reasons that a status holds, each alone; for one that Reasons did not make, its
+// message.
 std::vector<std::string> ReasonsOf(const absl::Status& status);
 
 // "'attention'"; "'' -> 'scores'" for a node without a name that makes the value `scores`.

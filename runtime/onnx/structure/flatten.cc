@@ -273,7 +273,7 @@ class Inliner {
     return values;
   }
 
-  // The operator sets of the nodes that a Scan is taken apart into.
+  // Returns the operator sets of the nodes that a Scan is taken apart into.
   static const OpsetMap& ScanOpsets() {
     static const auto* const kOpsets = new OpsetMap{{"", 17}};
     return *kOpsets;

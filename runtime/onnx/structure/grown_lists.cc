@@ -39,7 +39,8 @@ int64_t IntOf(const onnx::NodeProto& node, const char* name, int64_t fallback) {
   return fallback;
 }
 
-// How often `name` is read in `graph` from around it. One of its own that is called so hides it.
+// Returns how often `name` is read in `graph` from around it. One of its own that is called so
+// hides it.
 int UsesIn(const onnx::GraphProto& graph, const std::string& name);
 
 int UsesBy(const onnx::NodeProto& node, const std::string& name) {

@@ -47,7 +47,8 @@ class TextWalk {
   // the end of the list are numbers. To be asked before it is rewritten. `graph` has its inputs.
   // Errors: UNIMPLEMENTED for an operation that has no form over text.
   absl::StatusOr<std::vector<TextKind>> Results(const NodeDraft& draft, const Graph& graph) const;
-  // The same for an If as flattening made it; UNIMPLEMENTED for other control flow over text.
+  // Returns the same for an If as flattening made it; UNIMPLEMENTED for other control flow over
+  // text.
   absl::StatusOr<std::vector<TextKind>> ResultsOfControl(const NodeDraft& draft) const;
 
  private:

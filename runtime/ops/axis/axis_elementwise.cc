@@ -30,7 +30,7 @@ std::optional<Tensor> ScalarOf(DType dtype, double value) {
   return known.ok() ? scalar : std::nullopt;
 }
 
-// The value of operand `i` where the result's dim `dim` is padding.
+// Returns the value of operand `i` where the result's dim `dim` is padding.
 PaddingValue PaddingAt(const AxisContext& context, size_t i, int64_t dim) {
   const int64_t own = dim - (context.output_rank() - context.rank(i));
   if (const Positions* positions = own >= 0 ? context.input(i).At(own) : nullptr) {
@@ -40,7 +40,7 @@ PaddingValue PaddingAt(const AxisContext& context, size_t i, int64_t dim) {
   return uniform.has_value() ? PaddingValue::Constant(*uniform) : PaddingValue::Unknown();
 }
 
-// The op over scalars, where all of them are known.
+// Returns the op over scalars, where all of them are known.
 std::optional<double> ComputeScalar(const AxisContext& context,
                                     absl::Span<const PaddingValue> paddings) {
   std::vector<std::optional<Tensor>> scalars;
@@ -75,8 +75,8 @@ PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide
   return LowOrUnknown(divide ? low.value / by.value : low.value * by.value);
 }
 
-// The padding after a function that never falls: as low as the function makes the low number
-// itself. A soft cap after a mask leaves a mask as low as the cap.
+// Returns the padding after a function that never falls: as low as the function makes the low
+// number itself. A soft cap after a mask leaves a mask as low as the cap.
 std::optional<PaddingValue> Bent(const AxisContext& context,
                                  absl::Span<const PaddingValue> paddings) {
   if (!FactsOf(context.node().op).Is(kNeverFalls)) return std::nullopt;
@@ -151,7 +151,7 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
   return PaddingValue::Unknown();
 }
 
-// The scale of a whole tensor follows the length: "divides by the length".
+// Returns whether the scale of a whole tensor follows the length: "divides by the length".
 bool ScalesBySize(const AxisContext& context) {
   bool by_size = false, data = false;
   for (size_t i = 0; i < context.num_inputs(); ++i) {

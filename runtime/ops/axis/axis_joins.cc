@@ -24,7 +24,7 @@ bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t 
   return context.larger_output_shape()[dim] == context.output_shape()[dim] / all * larger;
 }
 
-// The dim of the result that is dim `dim` of the operand, as it was.
+// Returns the dim of the result that is dim `dim` of the operand, as it was.
 std::optional<int64_t> KeptDim(const AxisContext& context, int64_t dim) {
   const Shape from = Strides(context.shape(0)), to = Strides(context.output_shape());
   const Shape larger_from = Strides(context.larger_shape(0));
@@ -38,7 +38,7 @@ std::optional<int64_t> KeptDim(const AxisContext& context, int64_t dim) {
   return std::nullopt;
 }
 
-// The lines of a dim that holds several, the same number of them at both sizes.
+// Returns the lines of a dim that holds several, the same number of them at both sizes.
 std::vector<PositionPart> LinesOf(const AxisContext& context, const Positions& positions) {
   PositionPart part = {.extent = positions.extent, .inner = positions.inner};
   const int64_t small = part.At(context.axis_size()), large = part.At(context.larger_axis_size());
@@ -96,7 +96,8 @@ void ViewAxis(AxisContext& context) {
 
 namespace {
 
-// The parts of all operands along the dim that they are joined in; none where some are not known.
+// Returns the parts of all operands along the dim that they are joined in; none where some are not
+// known.
 std::vector<PositionPart> JoinedParts(const AxisContext& context, int64_t dim) {
   std::vector<PositionPart> joined;
   for (size_t i = 0; i < context.num_inputs() && !context.is_batch(); ++i) {

@@ -247,7 +247,7 @@ bool IsNothing(const AxisContext& context, const Positions& positions, Nothing n
   return false;
 }
 
-// The positions of the windows along `line` of `positions`.
+// Returns the positions of the windows along `line` of `positions`.
 Positions ThroughWindows(AxisContext& context, const Positions& positions,
                          const LineOfWindows& line, bool explicit_pads, Nothing nothing) {
   Positions out = positions;

@@ -119,9 +119,9 @@ namespace {
 
 constexpr size_t kCompactSizes = 1, kCompactExtents = 2;  // operands of LiveCompact
 
-// The parts of the dim that a LiveCompact looks at, as its operands have them: one dim of each part
-// is counted along the axis, all others have the same size at both sizes of it. Empty: it is
-// something else.
+// Returns the parts of the dim that a LiveCompact looks at, as its operands have them: one dim of
+// each part is counted along the axis, all others have the same size at both sizes of it. Empty: it
+// is something else.
 std::vector<PositionPart> CompactedParts(const AxisContext& context) {
   const auto sizes = context.integers(kCompactSizes);
   const auto larger = context.larger_integers(kCompactSizes);

@@ -96,8 +96,8 @@ void SplitAxis(AxisContext& context) {
 
 namespace {
 
-// The positions that are left where bound `i` of a Slice takes a known number of them away, from
-// the beginning or, counted from there, from the end. nullopt: it does something else.
+// Returns the positions that are left where bound `i` of a Slice takes a known number of them away,
+// from the beginning or, counted from there, from the end. nullopt: it does something else.
 std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positions& positions,
                              int64_t step) {
   const bool plain = step == 1 && positions.inner == 1 && !positions.moved && !positions.repeated &&

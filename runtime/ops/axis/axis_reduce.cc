@@ -18,8 +18,8 @@ namespace {
 // The lowest numbers of float16 are the lowest that a mask may have there.
 constexpr double kOutOfReachOfHalf = -6e4;
 
-// The padding is low enough for `what` to pass over it; where it may not be, measuring decides. A
-// measurement draws no numbers as low as a weak mask.
+// Returns whether the padding is low enough for `what` to pass over it; where it may not be,
+// measuring decides. A measurement draws no numbers as low as a weak mask.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
   const std::optional<double> depth = positions.padding.Depth();
   if (!depth.has_value() || *depth > kWeakestMask) return false;

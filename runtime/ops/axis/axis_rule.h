@@ -81,7 +81,7 @@ struct Positions {
   std::vector<PositionPart> KnownParts() const;
 };
 
-// The same positions, along dim `dim`.
+// Returns the same positions, along dim `dim`.
 inline Positions AlongDim(const Positions& positions, int64_t dim) {
   Positions moved = positions;
   moved.dim = dim;
@@ -222,7 +222,8 @@ class AxisContext {
   int64_t axis_size() const { return options_.small_size; }
   int64_t larger_axis_size() const { return options_.large_size; }
   int64_t step() const { return options_.step; }
-  // The last of these positions is the request's: nothing is padded, and they lie in order.
+  // Returns whether the last of these positions is the request's: nothing is padded, and they lie
+  // in order.
   bool EndsWithRequest(const Positions& positions) const {
     return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&
            !positions.moved;
@@ -240,41 +241,42 @@ class AxisContext {
   const Shape& output_shape(size_t i = 0) const;
   const Shape& larger_output_shape(size_t i = 0) const;
   int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
-  // The output's dim has the axis' size in both graphs.
+  // Returns whether the output's dim has the axis' size in both graphs.
   bool OutputGrows(int64_t dim, size_t output = 0) const;
   // It has the positions of `extent` in both graphs.
   bool OutputHas(const Extent& extent, int64_t dim, size_t output = 0) const;
-  // The positions that a dim of these sizes has: the positions of the axis, or of the one value
-  // whose number of positions is the same. nullopt: none is, or it is not certain which.
+  // Returns the positions that a dim of these sizes has: the positions of the axis, or of the one
+  // value whose number of positions is the same. nullopt: none is, or it is not certain which.
   std::optional<Extent> ExtentOf(int64_t size, int64_t larger_size) const;
   std::optional<Extent> OutputExtent(int64_t dim, size_t output = 0) const;
-  // The parts that values have which are as large as this at both sizes, no two alike.
+  // Returns the parts that values have which are as large as this at both sizes, no two alike.
   std::vector<std::vector<PositionPart>> PartsOf(int64_t size, int64_t larger_size) const;
   // Places along the dim of these positions in the smaller graph.
   int64_t CountOf(const Positions& positions) const {
     return positions.extent.At(options_.small_size);
   }
-  // The first result is made of floats.
+  // Returns whether the first result is made of floats.
   bool casts_to_float() const;
-  // The value of an operand where it is known; `larger_constant`: that at the larger size.
+  // Returns the value of an operand where it is known; `larger_constant`: that at the larger size.
   const Tensor* constant(size_t i) const;
   const Tensor* larger_constant(size_t i) const;
   std::optional<std::vector<int64_t>> integers(size_t i) const;
   std::optional<std::vector<int64_t>> larger_integers(size_t i) const;
-  // The one value of a constant operand all of whose elements are equal.
+  // Returns the one value of a constant operand all of whose elements are equal.
   std::optional<double> Uniform(size_t i) const;
   // An attribute that names a dim of operand `i`, in [0, rank).
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
   bool AnyPositions() const;
   bool AnyGuarded() const;
-  // Whether this input of the model is padded as a mask.
+  // Returns whether this input of the model is padded as a mask.
   bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
-  // Whether this input of the model holds floats.
+  // Returns whether this input of the model holds floats.
   bool IsFloatInput(const std::string& name) const;
   // Padding of operand `i` along its dim `dim` may hold values that zero does not remove.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
-  // The places that operand `i` holds may be below zero, which counts them from the end, for some
-  // contents of the inputs. `column`: only those of this element of its last dim count.
+  // Returns whether the places that operand `i` holds may be below zero, which counts them from the
+  // end, for some contents of the inputs. `column`: only those of this element of its last dim
+  // count.
   bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
 
   // Sets where positions lie in a result. Its source follows from the operands' sources: it is a
@@ -317,7 +319,7 @@ class AxisContext {
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
   bool IsNonnegative(size_t output) const;
-  // Whether result `output` may be as low, or as high, as clients' numbers.
+  // Returns whether result `output` may be as low, or as high, as clients' numbers.
   bool MayReach(size_t output, bool low) const;
   // A constant of the node is the least, or the largest, that results can be.
   bool HasBound(bool low) const;
@@ -330,19 +332,19 @@ class AxisContext {
   bool IsPositive(ValueId value, int depth = 0) const;
   // None is above zero, as scores less their largest are.
   bool IsNotPositive(ValueId value) const;
-  // The node makes something infinite of some numbers that are not.
+  // Returns whether the node makes something infinite of some numbers that are not.
   bool MayOverflow() const;
   bool MayBeUnbounded() const;
-  // Whether the effect of a mask in an operand is unknown already.
+  // Returns whether the effect of a mask in an operand is unknown already.
   bool AnyUnknownMask() const;
-  // The results are operand `i` laid out again, or made of its elements one by one: masks that act
-  // on it act on them.
+  // Returns whether the results are operand `i` laid out again, or made of its elements one by one:
+  // masks that act on it act on them.
   bool Carries(size_t i) const;
-  // The structure that the operands hide, joined.
+  // Returns the structure that the operands hide, joined.
   Structure JointStructure() const;
   TableLines JointLines() const;
   std::set<std::string> JointHiders() const;
-  // The integers that the results are, moved at most.
+  // Returns the integers that the results are, moved at most.
   std::string JointIds() const;
   bool JointByData() const;
   // `result`: the node's, in which padding is known.
@@ -358,7 +360,8 @@ class AxisContext {
 bool IsComparison(absl::string_view op);
 // No element of the type is below zero: bool, and the unsigned integers.
 bool IsNeverNegative(DType dtype);
-// The type holds numbers that no model thinks of: floats, and integers of more than 16 bits.
+// Returns whether the type holds numbers that no model thinks of: floats, and integers of more than
+// 16 bits.
 bool HoldsLargeNumbers(DType dtype);
 
 // "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by its result's name.

@@ -7,8 +7,8 @@ namespace reprise::ops {
 
 using AxisOf = void(AxisContext&);
 
-// The rule keeps the parts of positions (Positions::parts) where they are kept. After any other a
-// walk doubts the result of joined ones.
+// Returns whether the rule keeps the parts of positions (Positions::parts) where they are kept.
+// After any other a walk doubts the result of joined ones.
 bool KnowsParts(AxisRule rule);
 
 // axis_elementwise.cc
@@ -66,9 +66,9 @@ inline constexpr double kOutOfReach = -1e8;
 // scores that differ by this much are out of any model's reach.
 inline constexpr double kStrong = -1e30;
 
-// Whether no element of operand 0 lies beyond the value of its padding, the lowest or the highest
-// of its numbers. Where clients' numbers are in it that takes the end of the type: seconds since
-// 1970 are more than 1e9.
+// Returns whether no element of operand 0 lies beyond the value of its padding, the lowest or the
+// highest of its numbers. Where clients' numbers are in it that takes the end of the type: seconds
+// since 1970 are more than 1e9.
 bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding);
 // Where it is not: `what` the node does, "takes the largest".
 void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding);

@@ -22,10 +22,10 @@ Kernel ShrinkKernel;
 // To bool.
 Kernel NotKernel, BitwiseNotKernel, IsNaNKernel, IsInfKernel;
 
-// The scalar functions that fused kernels share.
+// Returns the scalar functions that fused kernels share.
 float GeluExact(float x);
 float GeluTanh(float x);
-// The same, halved last.
+// Returns the same, halved last.
 float GeluExactDoubled(float x);
 float GeluTanhDoubled(float x);
 

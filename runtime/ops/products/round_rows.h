@@ -45,8 +45,9 @@ inline RowScale BlockScaleOf(float largest) {
   return {largest / 127, 127 / largest, 0};
 }
 
-// The length of the blocks of a row by which it is rounded for weights in blocks of `block`: these,
-// or equal parts of them that are no longer than 128. 0: there is none, as each is a multiple of 8.
+// Returns the length of the blocks of a row by which it is rounded for weights in blocks of
+// `block`: these, or equal parts of them that are no longer than 128. 0: there is none, as each is
+// a multiple of 8.
 inline int64_t RoundedBlockOf(int64_t block) {
   constexpr int64_t kMost = 128, kStep = 8;
   for (int64_t parts = 1; block / parts >= kStep; ++parts) {

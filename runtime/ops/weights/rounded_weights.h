@@ -26,8 +26,8 @@ inline constexpr int64_t kNibbleBlock = 32;
 // numbers, in a form that SplitQuantized or a reader of reprise.DequantizeBits takes apart.
 ParameterExprPtr RoundedWeights(const ParameterExprPtr& weights, int64_t axis, WeightBits form);
 
-// The length of the blocks along a column that share a factor in `weights` as they are stored; 0:
-// they are stored in another way.
+// Returns the length of the blocks along a column that share a factor in `weights` as they are
+// stored; 0: they are stored in another way.
 int64_t StoredBlockOf(const ParameterExprPtr& weights, int64_t axis);
 
 }  // namespace reprise::ops

@@ -173,8 +173,8 @@ class Analysis {
     }
   }
 
-  // The nodes that `values` need. An If for which `condition_only` holds adds its condition, and
-  // the nodes that both branches share where these have been found.
+  // Returns the nodes that `values` need. An If for which `condition_only` holds adds its
+  // condition, and the nodes that both branches share where these have been found.
   template <typename F>
   std::vector<bool> NodesBehind(std::vector<ValueId> stack, F condition_only) const {
     std::vector<bool> found(graph_.num_nodes(), false), seen(graph_.num_nodes(), false);

@@ -307,7 +307,8 @@ ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSou
   return kNone;
 }
 
-// The weight [.., heads, 1, 1] that a weight of the shape `column` repeats; null: none, or another.
+// Returns the weight [.., heads, 1, 1] that a weight of the shape `column` repeats; null: none, or
+// another.
 ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
   const auto has_one_a_head = [&](const Shape& shape) {
     return NumElements(shape) == column[1] && shape.size() >= 3 &&

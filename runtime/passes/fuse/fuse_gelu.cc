@@ -106,7 +106,8 @@ class Reader {
   const ValueId t_;
 };
 
-// The value of the expression at a number where t is 1, each step rounded as the file has it.
+// Returns the value of the expression at a number where t is 1, each step rounded as the file has
+// it.
 float AsSpelled(const Graph& graph, ValueId value, ValueId x, ValueId t, float number) {
   if (value == x) return number;
   if (value == t) return 1;

@@ -41,7 +41,7 @@ std::unique_ptr<Pass> FuseAttention();
 // Scores that queries and keys look up in tables by distance join the attention that adds them:
 // reprise.RelativeAttention.
 std::unique_ptr<Pass> FuseRelativeAttention();
-// The q, k and v projections of one reprise.Attention become one product.
+// Returns the q, k and v projections of one reprise.Attention become one product.
 std::unique_ptr<Pass> FuseQkv();
 // Splits products whose columns are read in pieces into a product for each piece.
 std::unique_ptr<Pass> SplitLinear();

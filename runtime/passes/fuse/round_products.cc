@@ -13,8 +13,8 @@
 namespace reprise {
 namespace {
 
-// Whether it is a product of float32 rows and a weight matrix, which every kernel that rounds
-// takes.
+// Returns whether it is a product of float32 rows and a weight matrix, which every kernel that
+// rounds takes.
 bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (FactsOf(node.op).rounding != Rounding::kProduct) return false;
   if (GemmOp::From(node.attributes).trans_a) return false;

@@ -62,7 +62,8 @@ bool AddPieces(const Graph& graph, const Node& user, ValueId value, std::vector<
   return true;
 }
 
-// The pieces of the result of `node`; empty where it is needed in one piece, or some of it twice.
+// Returns the pieces of the result of `node`; empty where it is needed in one piece, or some of it
+// twice.
 std::vector<Piece> PiecesOf(const Graph& graph, const Node& node) {
   if (!HasColumnsToCut(graph, node) || graph.IsOutput(node.outputs[0])) return {};
   std::vector<Piece> pieces;

@@ -10,10 +10,11 @@ namespace reprise {
 // not fit are no error there.
 bool HasBranches(const Graph& graph);
 
-// The condition of node `id`, an If, if it is known: nullptr, or one element.
+// Returns the condition of node `id`, an If, if it is known: nullptr, or one element.
 const Tensor* KnownCondition(const Graph& graph, NodeId id);
 
-// The operands of node `id`, an If, that it results in under `condition`, in the order of outputs.
+// Returns the operands of node `id`, an If, that it results in under `condition`, in the order of
+// outputs.
 std::vector<ValueId> BranchTaken(const Graph& graph, NodeId id, bool condition);
 
 // Replaces uses of the results of node `id`, an If, by uses of the results of the branch taken.

@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// The bytes of a constant that no request can override, else nullptr.
+// Returns the bytes of a constant that no request can override, else nullptr.
 const Tensor* KnownConstant(const Graph& graph, ValueId value);
 
 // Returns the value of a constant of one element (any rank), as double.
@@ -21,7 +21,7 @@ std::optional<double> KnownScalar(const Graph& graph, ValueId value);
 bool IsScalar(const Graph& graph, ValueId value, double expected);
 bool IsNear(double value, double expected);
 
-// The shape of a value in a specialised graph; empty optional in a symbolic one.
+// Returns the shape of a value in a specialised graph; empty optional in a symbolic one.
 const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value);
 // Its shape is known, and so is that it has one element.
 bool HasOneElement(const Graph& graph, ValueId value);
@@ -33,7 +33,8 @@ bool IsParameter(const Graph& graph, ValueId value);
 // A parameter or a constant: the same in every replay.
 bool IsWeight(const Graph& graph, ValueId value);
 
-// The only node that uses `value`, when it has one use and is no output of the graph; else kNone.
+// Returns the only node that uses `value`, when it has one use and is no output of the graph; else
+// kNone.
 NodeId OnlyUser(const Graph& graph, ValueId value);
 // Returns the producer of `value`, kNone when it is no result.
 inline NodeId ProducerOf(const Graph& graph, ValueId value) {
@@ -41,7 +42,8 @@ inline NodeId ProducerOf(const Graph& graph, ValueId value) {
 }
 // Returns the `perm` of a Transpose of `rank` dims, two or more, that swaps the last two alone.
 std::vector<int64_t> LastDimsSwapped(size_t rank);
-// The value that a chain of Identity nodes ending in `value` starts from; `value` without one.
+// Returns the value that a chain of Identity nodes ending in `value` starts from; `value` without
+// one.
 ValueId BeforeIdentities(const Graph& graph, ValueId value);
 // Returns the input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);

@@ -26,7 +26,8 @@ class MinimumCut {
   // `cost` is paid where `thing` is false and `other` is true.
   void Charge(size_t thing, size_t other, double cost);
 
-  // The labels that cost least; among several such choices, the one with the fewest true labels.
+  // Returns the labels that cost least; among several such choices, the one with the fewest true
+  // labels.
   std::vector<bool> Solve();
 
  private:

@@ -27,7 +27,7 @@ int64_t AxisOfLast(int64_t axis, int64_t rank);
 
 // Returns the channels-last form of `value`, where it was made from one; kNone: it was not.
 ValueId WasLast(const Graph& graph, ValueId value);
-// The same, turned where it was not.
+// Returns the same, turned where it was not.
 absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value);
 // `last`, turned, in place of `first`.
 absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last);

@@ -20,8 +20,8 @@
 namespace reprise {
 namespace {
 
-// How many more pads at the end of each dim give a pool the same windows without ceil_mode. Windows
-// that begin after all positions are left out: fewer pads give none of these.
+// Returns how many more pads at the end of each dim give a pool the same windows without ceil_mode.
+// Windows that begin after all positions are left out: fewer pads give none of these.
 std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   std::vector<int64_t> more(w.kernel.size(), 0);
   for (size_t d = 0; rounds_up && d < more.size(); ++d) {

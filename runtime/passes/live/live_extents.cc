@@ -54,7 +54,7 @@ bool Differ(const std::vector<int64_t>& sizes) {
   return absl::c_any_of(sizes, [&](int64_t size) { return size != sizes.front(); });
 }
 
-// Whether the pads equal `w`'s, and the number of windows along dim `d` is what `Through`
+// Returns whether the pads equal `w`'s, and the number of windows along dim `d` is what `Through`
 // says, however many positions there are: after a stride all remainders have been seen.
 bool HoldsAtAnySize(const Node& node, const ops::Windows& w, size_t d, bool rounds_up) {
   const int64_t window = (w.kernel[d] - 1) * w.dilations[d] + 1;

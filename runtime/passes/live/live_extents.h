@@ -63,7 +63,8 @@ class LiveExtents {
   std::optional<LiveDim> At(ValueId value, int64_t dim) const;
   // Nothing where pads follow the size.
   const std::vector<LiveWindows>& WindowsOf(NodeId node) const;
-  // The pads of a node whose pads are the same at all sizes: begins, then ends. Null: others.
+  // Returns the pads of a node whose pads are the same at all sizes: begins, then ends. Null:
+  // others.
   const std::vector<int64_t>* PadsOf(NodeId node) const;
   // At one of the sizes; null where the value is not there.
   const Shape* ShapeOf(ValueId value) const;
@@ -75,7 +76,8 @@ class LiveExtents {
   // Those that values have, ascending.
   const std::set<Extent>& all() const { return all_; }
   bool has_windows() const { return !windows_.empty(); }
-  // The size of the axis from which on every window of the model lies where it has elements.
+  // Returns the size of the axis from which on every window of the model lies where it has
+  // elements.
   int64_t smallest() const { return smallest_; }
 
   // From now on `value` is taken for `like`, which it is except past the ends.

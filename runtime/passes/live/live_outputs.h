@@ -40,7 +40,7 @@ class LiveOutputs {
     int64_t first = 0, last = 0;
   };
 
-  // The parts of dim `dim`, in order; nullopt where they are not found.
+  // Returns the parts of dim `dim`, in order; nullopt where they are not found.
   std::optional<std::vector<Part>> PartsOf(ValueId value, int64_t dim);
   std::optional<std::vector<Part>> FindParts(ValueId value, int64_t dim);
   std::optional<std::vector<Part>> ThroughView(const Node& node, int64_t dim);
@@ -48,7 +48,7 @@ class LiveOutputs {
   std::optional<std::vector<Part>> ThroughOperands(const Node& node, ValueId value, int64_t dim);
   const Shape* ShapeOf(ValueId value) const { return axes_.front().extents.ShapeOf(value); }
 
-  // The axis that a dim lies along, and how many positions of it a request has.
+  // Returns the axis that a dim lies along, and how many positions of it a request has.
   std::optional<std::pair<size_t, Extent>> AlongAxis(ValueId value, int64_t dim) const;
   // Some request's elements do not lie in front as they are.
   bool IsScattered(const std::vector<Part>& parts) const;

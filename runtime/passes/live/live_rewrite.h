@@ -38,7 +38,7 @@ class LiveRewrite {
   void VisitProduct(NodeId id);
   void VisitRecurrent(NodeId id);
 
-  // The known dims that a reduction reduces; and the live ones of them.
+  // Returns the known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
   std::vector<LiveDim> LiveAmong(ValueId value, const std::vector<int64_t>& dims) const;
   // Its rows are the batch's, or there is no batch.
@@ -54,18 +54,19 @@ class LiveRewrite {
   // Hides past the end the keys of the softmax `id`, which lie along dim `dim` of its operand as
   // those of a mask do.
   void HideBesideMask(NodeId id, int64_t dim);
-  // How many positions of dim `dim` of `value` each row has.
+  // Returns how many positions of dim `dim` of `value` each row has.
   ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);
   ValueId SizeOf(ValueId value, int64_t dim);
-  // The extents of the rows of `x` where they are known, else its size.
+  // Returns the extents of the rows of `x` where they are known, else its size.
   ValueId CountAlong(ValueId x, int64_t dim);
   // Returns `value` with `fill` past the ends along `dim`. Filled with zeros it takes the place of
   // `value` wherever that is read: nothing needs the padding.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);
   ValueId FillNode(ValueId value, int64_t axis, const Extent& extent, float fill);
-  // The same where lines of positions lie one after another, as `source` has them apart.
+  // Returns the same where lines of positions lie one after another, as `source` has them apart.
   ValueId FilledLines(ValueId value, ValueId source, const Extent& extent);
-  // The average of `value` over `dims`, kept as dims of 1, of which `live` count by their ends.
+  // Returns the average of `value` over `dims`, kept as dims of 1, of which `live` count by their
+  // ends.
   ValueId MeanOver(ValueId value, const std::vector<int64_t>& dims,
                    const std::vector<LiveDim>& live);
   ValueId CountOf(ValueId value, const std::vector<LiveDim>& live);

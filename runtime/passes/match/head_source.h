@@ -41,7 +41,7 @@ NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* ab
 // Returns all sources of an operand of a specialised graph, the nearest first.
 std::vector<HeadSource> FindHeadSources(const Graph& graph, const HeadOperand& operand);
 
-// The furthest source that holds nothing but the operand; null where there is none.
+// Returns the furthest source that holds nothing but the operand; null where there is none.
 const HeadSource* PlainHeadSource(const std::vector<HeadSource>& sources,
                                   const HeadOperand& operand);
 

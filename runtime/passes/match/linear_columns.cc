@@ -20,7 +20,8 @@ std::vector<size_t> ColumnOperands(const ops::LinearForm& form) {
   return {1, form.bias};
 }
 
-// The part of a joined weight that is its columns [begin, begin + count); nullptr: there is none.
+// Returns the part of a joined weight that is its columns [begin, begin + count); nullptr: there is
+// none.
 ParameterExprPtr PartOf(const ParameterExpr& joined, int64_t axis, int64_t begin, int64_t count) {
   if (joined.op() != ConcatOp::kName || ConcatOp::From(joined.attributes()).axis != axis)
     return nullptr;

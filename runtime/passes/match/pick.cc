@@ -24,7 +24,8 @@ std::optional<std::vector<int64_t>> KnownInts(const Graph& graph, ValueId value)
   return *std::move(ints);
 }
 
-// The positions that a Gather, or a Slice along one axis, takes; nullopt where data decides.
+// Returns the positions that a Gather, or a Slice along one axis, takes; nullopt where data
+// decides.
 std::optional<std::vector<int64_t>> PositionsOf(const Graph& graph, const Node& node, Pick& pick) {
   const Shape& data = *ShapeOf(graph, node.inputs[0]);
   const int64_t rank = static_cast<int64_t>(data.size());

@@ -50,8 +50,8 @@ std::optional<SegmentInputs> SegmentInputsOf(const Node& node) {
   return SegmentInputs{Relative::kSegments, Relative::kPlaces};
 }
 
-// The product of attention's one operand for queries, keys and values; nullptr where there is none
-// that can be taken apart.
+// Returns the product of attention's one operand for queries, keys and values; nullptr where there
+// is none that can be taken apart.
 const Node* Projections(const Graph& graph, const Node& attention) {
   const ValueId value = attention.inputs[0];
   const NodeId producer = ProducerOf(graph, value);

@@ -22,9 +22,9 @@ struct MaskFacts {
   friend bool operator==(const MaskFacts&, const MaskFacts&) = default;
 };
 
-// The mask of a reprise.Attention of one query a row: bools, or numbers that are added, which
-// broadcasts to [rows, heads, 1, keys]. UNIMPLEMENTED where it hides other keys than those before a
-// window.
+// Returns the mask of a reprise.Attention of one query a row: bools, or numbers that are added,
+// which broadcasts to [rows, heads, 1, keys]. UNIMPLEMENTED where it hides other keys than those
+// before a window.
 absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t keys);
 
 // Returns whether the mask of a reprise.Attention of one row, which broadcasts to [1, heads,

@@ -33,7 +33,7 @@ class PastValues {
   const PastTrace& a() const { return a_; }
   const PastTrace& b() const { return b_; }
 
-  // The value in one of the traces, where it folded away; else null.
+  // Returns the value in one of the traces, where it folded away; else null.
   static const Tensor* ConstantAt(const PastTrace& at, ValueId value);
   bool IsKnown(ValueId value) const {
     return ConstantAt(a_, value) != nullptr && ConstantAt(b_, value) != nullptr;

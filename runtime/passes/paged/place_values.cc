@@ -28,7 +28,8 @@ size_t RankFor(const PastValues& values, const Node& node, const OpRow& row, Val
   return by_row ? 1 : std::max<size_t>(own->size(), 2);
 }
 
-// The number that is added to positions on the way to `value`; nullopt where it is none of them.
+// Returns the number that is added to positions on the way to `value`; nullopt where it is none of
+// them.
 std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId positions) {
   int64_t offset = 0;
   for (int step = 0; step < kMaxOffsetSteps; ++step) {

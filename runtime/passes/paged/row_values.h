@@ -53,7 +53,7 @@ class RowValues {
   ValueId Fit(const Rows& rows, size_t rank);
   // Returns an operand of an elementwise op whose results have the dims of `result`.
   ValueId Operand(ValueId value, const Rows& result);
-  // The same, and it has a row for each token.
+  // Returns the same, and it has a row for each token.
   ValueId OwnRows(ValueId value, const Rows& result);
   // Returns the rows of `table` along `dim` at `places` [tokens, ...], as a value of `rank` dims
   // after the tokens' dim.

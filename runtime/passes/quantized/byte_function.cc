@@ -34,7 +34,8 @@ class OfOneByte {
  public:
   explicit OfOneByte(const Graph& graph) : graph_(graph) {}
 
-  // The results of `value` for each byte, [256], or [] where it is a known number; else empty.
+  // Returns the results of `value` for each byte, [256], or [] where it is a known number; else
+  // empty.
   std::optional<Tensor> Results(ValueId value) {
     if (const Tensor* known = KnownConstant(graph_, value); known != nullptr) {
       return known->num_elements() == 1 ? std::optional(known->Reshaped({})) : std::nullopt;

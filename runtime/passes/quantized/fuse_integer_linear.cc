@@ -80,7 +80,7 @@ absl::StatusOr<bool> TakeFactor(Graph& graph, ValueId factor, Product& product) 
   return true;
 }
 
-// The Mul after the product as its scales; false where it is none.
+// Returns the Mul after the product as its scales; false where it is none.
 absl::StatusOr<bool> TakeMul(Graph& graph, Product& product) {
   const NodeId user = OnlyUser(graph, product.result);
   if (user == kNone || graph.node(user).op != MulOp::kName) return false;
@@ -191,8 +191,8 @@ absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node&
   return std::make_optional(product);
 }
 
-// The same where the right side is no weight: the product of integers, its scales, and the result
-// quantised. kNone for scales of rows.
+// Returns the same where the right side is no weight: the product of integers, its scales, and the
+// result quantised. kNone for scales of rows.
 absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
   for (const size_t i : {1, 4, 6}) {
     if (!IsFloat32(graph, node.inputs[i])) return kNone;

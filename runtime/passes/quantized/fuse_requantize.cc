@@ -21,7 +21,7 @@ namespace {
 // Index of a reprise.IntegerConv's input: the scale of the result, in front of its zero point.
 constexpr size_t kResultScale = IntegerConvOp::kYScale;
 
-// The steps of a convolution's result.
+// Returns the steps of a convolution's result.
 absl::StatusOr<bool> JoinConv(Graph& graph, const Node& node, const ByteScale& to) {
   const NodeId producer = ProducerOf(graph, node.inputs[0]);
   if (producer == kNone || OnlyUser(graph, node.inputs[0]) == kNone) return false;
@@ -37,7 +37,7 @@ absl::StatusOr<bool> JoinConv(Graph& graph, const Node& node, const ByteScale& t
   return true;
 }
 
-// The steps of a sum, with an activation in between or without.
+// Returns the steps of a sum, with an activation in between or without.
 absl::StatusOr<bool> JoinAdd(Graph& graph, const Node& node, const ByteScale& to) {
   ValueId value = node.inputs[0];
   Attributes attributes = NamedActivation("none");

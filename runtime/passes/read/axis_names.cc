@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// The axis that is dim 0 of every input that has dims; empty when there is none.
+// Returns the axis that is dim 0 of every input that has dims; empty when there is none.
 std::string BatchSymbol(absl::Span<const std::vector<Dim>> inputs, const MergedSymbols& merged) {
   std::string batch;
   for (const std::vector<Dim>& dims : inputs) {
@@ -30,9 +30,9 @@ bool IsNamedBatch(const Axis& axis) {
   });
 }
 
-// Whether an axis is dim 0 wherever it is, and somewhere of pictures ([rows, 3, height, width])
-// or of lines of ids ([rows, length]). `[steps, rows, channels]` and `[nodes, features]` are
-// neither.
+// Returns whether an axis is dim 0 wherever it is, and somewhere of pictures ([rows, 3, height,
+// width]) or of lines of ids ([rows, length]). `[steps, rows, channels]` and `[nodes, features]`
+// are neither.
 bool CountsRows(absl::Span<const std::vector<Dim>> inputs, const MergedSymbols& merged,
                 const std::string& axis) {
   bool found = false;
@@ -47,7 +47,8 @@ bool CountsRows(absl::Span<const std::vector<Dim>> inputs, const MergedSymbols& 
   return found;
 }
 
-// The axis of a class: a name that the model gave stands for it if there is one, else the first.
+// Returns the axis of a class: a name that the model gave stands for it if there is one, else the
+// first.
 Axis AxisOf(std::vector<std::string> symbols) {
   const auto named = absl::c_find_if(symbols, [](const std::string& symbol) {
     return !absl::StrContains(symbol, ':') && ExpressionSymbols(symbol).empty();

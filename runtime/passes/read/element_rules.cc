@@ -47,7 +47,7 @@ absl::StatusOr<size_t> AxisOf(const ElementContext& context, int64_t axis, int64
   return static_cast<size_t>(normal);
 }
 
-// The place of a result's element in an operand of `shape` that is repeated to it.
+// Returns the place of a result's element in an operand of `shape` that is repeated to it.
 Index Repeated(const ElementContext& context, absl::Span<const Size> shape, Indices index) {
   Index place(shape.size());
   const size_t skipped = index.size() - shape.size();
@@ -327,8 +327,8 @@ absl::StatusOr<Size> Called(const ElementContext& context, std::vector<CallOpera
   return context.table.Call(std::move(call), std::move(numbers));
 }
 
-// Whether arithmetic with these would overflow, so that kernels alone say what it makes. They are
-// constants then, but in an open table, where comparing them is no arithmetic.
+// Returns whether arithmetic with these would overflow, so that kernels alone say what it makes.
+// They are constants then, but in an open table, where comparing them is no arithmetic.
 bool PinHuge(const ElementContext& context, std::vector<Size>& numbers) {
   constexpr int64_t kHuge = int64_t{1} << 48;
   const bool huge = std::any_of(numbers.begin(), numbers.end(), [](Size size) {

@@ -28,11 +28,11 @@ struct ElementContext {
   }
 };
 
-// Whether result `result` of the node can be known: its operands are, or none is needed.
+// Returns whether result `result` of the node can be known: its operands are, or none is needed.
 bool MayKnow(const ElementContext& context);
 
-// The element at `index`. UNIMPLEMENTED where nothing says it; INVALID_ARGUMENT where the node does
-// not take its operands.
+// Returns the element at `index`. UNIMPLEMENTED where nothing says it; INVALID_ARGUMENT where the
+// node does not take its operands.
 absl::StatusOr<Size> ElementAt(const ElementContext& context, absl::Span<const Size> index);
 
 // Result `context.result` as a whole, under the same errors.

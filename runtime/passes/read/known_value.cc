@@ -58,7 +58,7 @@ class Predicate final : public SizeFunction {
   const std::string key_;
 };
 
-// The one element that a constant has everywhere.
+// Returns the one element that a constant has everywhere.
 std::optional<int64_t> Uniform(const Tensor& tensor) {
   if (tensor.num_elements() == 0) return std::nullopt;
   const int64_t first = ElementBits(tensor.dtype(), tensor.data(), 0);

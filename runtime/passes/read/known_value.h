@@ -36,12 +36,12 @@ struct KnownOperand {
   bool known() const { return value != nullptr || constant != nullptr; }
   DType dtype() const { return value != nullptr ? value->dtype : constant->dtype(); }
   SizeList shape() const { return value != nullptr ? value->shape : SizesOf(constant->shape()); }
-  // The element at `index`, one an dim; it lies within the shape.
+  // Returns the element at `index`, one an dim; it lies within the shape.
   Size At(SizeTable& table, absl::Span<const Size> index) const;
 };
 
-// The elements at the sizes that `evaluator` has; nullopt where one has no number, or there are
-// more than `most`.
+// Returns the elements at the sizes that `evaluator` has; nullopt where one has no number, or there
+// are more than `most`.
 std::optional<Tensor> TensorAt(const KnownValue& value, SizeEvaluator& evaluator, int64_t most);
 
 // 1 where `size` is not negative, or is 0, else 0. Decided at once, but for sizes with an index and

@@ -22,7 +22,7 @@ namespace {
 using Arguments = absl::Span<const Size>;
 using ScalarRule = std::optional<Size> (*)(const ElementContext&, Arguments);
 
-// Whether no rule may decide about `size` by its hint.
+// Returns whether no rule may decide about `size` by its hint.
 bool StaysOpen(const ElementContext& context, Size size) {
   return size.term() != nullptr && (size.term()->indexed || context.table.open());
 }
@@ -133,7 +133,7 @@ const absl::flat_hash_map<absl::string_view, ScalarRule>& TruthRules() {
 
 bool IsWide(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-// Whether `size` is one of 32 bits; asked of the hint where it is open.
+// Returns whether `size` is one of 32 bits; asked of the hint where it is open.
 bool Fits32(const ElementContext& context, Size size) {
   constexpr int64_t kLow = std::numeric_limits<int32_t>::min();
   constexpr int64_t kHigh = std::numeric_limits<int32_t>::max();

@@ -50,8 +50,9 @@ Binding BindingOf(const Graph& graph, int64_t size) {
   return binding;
 }
 
-// The facts known about `id`, found with each of `given` as the inputs' open sizes: nullopt where
-// one does not fit, or `id` depends on a cut, such as a loop's iteration, or on a shape input.
+// Returns the facts known about `id`, found with each of `given` as the inputs' open sizes: nullopt
+// where one does not fit, or `id` depends on a cut, such as a loop's iteration, or on a shape
+// input.
 std::optional<Known> KnownOf(const Graph& graph, ValueId id, absl::Span<const int64_t> given) {
   if (id == kNone) return std::nullopt;
   Graph front = graph;
@@ -164,7 +165,7 @@ class LoopMatch {
     return sum.op == ReduceSumOp::kName ? DifferenceOfTerms(terms, found) : nullptr;
   }
 
-  // The same for the terms that a ReduceSum adds up.
+  // Returns the same for the terms that a ReduceSum adds up.
   const Node* DifferenceOfTerms(ValueId terms, Distance& found) const {
     if (const Node* mul = graph_.ProducerIf(terms, MulOp::kName); mul != nullptr) {
       return mul->inputs[0] == mul->inputs[1] ? DifferenceAt(mul->inputs[0]) : nullptr;
@@ -209,7 +210,7 @@ class LoopMatch {
     return table.shape.has_value();
   }
 
-  // The loop has as many iterations as `table`, which has `sizes`, has slices.
+  // Returns whether the loop has as many iterations as `table`, which has `sizes`, has slices.
   bool SeesAll(const Distance& found, const std::vector<int64_t>& sizes) const {
     const ValueId count = loop_.inputs[LoopParts::kTripCount];
     if (const std::optional<double> known = KnownScalar(graph_, count); known.has_value()) {

@@ -32,7 +32,8 @@ std::optional<int64_t> LengthOfRows(const Graph& graph, ValueId value) {
   return begins[1];
 }
 
-// Whether every element is an index below `size`, whatever the inputs hold: an ArgMax over `size`.
+// Returns whether every element is an index below `size`, whatever the inputs hold: an ArgMax over
+// `size`.
 bool ArePlaces(const Graph& graph, ValueId value, int64_t size) {
   while (true) {
     const NodeId producer = ProducerOf(graph, value);

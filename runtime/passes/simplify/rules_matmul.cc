@@ -15,7 +15,8 @@
 namespace reprise {
 namespace {
 
-// The operand of a Reshape that keeps the last dim of a value of rank two or more; else kNone.
+// Returns the operand of a Reshape that keeps the last dim of a value of rank two or more; else
+// kNone.
 ValueId BeforeReshape(const Graph& graph, ValueId value) {
   const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName);
   if (reshape == nullptr || !ShapeOf(graph, reshape->inputs[0]).has_value()) return kNone;

@@ -54,15 +54,15 @@ struct AttentionKernels {
   int64_t (*scratch_floats)(int64_t keys, int64_t head_dim, int64_t v_head_dim);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const AttentionKernels& AttentionKernelsFor(Isa isa);
 
-// The same by the tile unit of the CPU; null where `isa` has none. See attention_amx.cc.
+// Returns the same by the tile unit of the CPU; null where `isa` has none. See attention_amx.cc.
 const AttentionKernels* TileAttentionKernelsFor(Isa isa);
-// The same, but scaled queries, keys, weights and values are rounded to bfloat16: by the tile unit
-// where `isa` has it, else by vectors; null where these do not multiply bfloat16 either.
+// Returns the same, but scaled queries, keys, weights and values are rounded to bfloat16: by the
+// tile unit where `isa` has it, else by vectors; null where these do not multiply bfloat16 either.
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
-// The same on vectors, without the tile unit. See attention_bf16.cc.
+// Returns the same on vectors, without the tile unit. See attention_bf16.cc.
 const AttentionKernels* DotAttentionKernelsFor(Isa isa);
 // Returns whether the exact kernels of the tile unit are faster for this many queries and keys of
 // a head; this is never so for more than kMostTileAttentionKeys keys.

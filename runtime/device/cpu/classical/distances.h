@@ -24,7 +24,7 @@ struct DistanceKernels {
   void (*doubles)(const DistanceArgs<double>& args);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const DistanceKernels& DistanceKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

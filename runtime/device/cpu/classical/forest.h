@@ -42,7 +42,7 @@ struct ForestKernels {
   void (*doubles)(const ops::ForestView<double>& forest, const ForestRows<double>& rows);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ForestKernels& ForestKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -31,7 +31,7 @@ struct FewChannelKernels {
   void (*convolve)(const FewChannels& row) = nullptr;
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const FewChannelKernels& FewChannelKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

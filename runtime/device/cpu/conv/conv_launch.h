@@ -87,7 +87,8 @@ struct ConvLaunch {
   }
 };
 
-// The one candidate of a form: `flops` of a replay of all of the batch, `prepare` of its weights.
+// Returns the one candidate of a form: `flops` of a replay of all of the batch, `prepare` of its
+// weights.
 template <class Params>
 std::vector<Candidate> ConvCandidates(const CpuTarget& target, const NodeView& node,
                                       absl::string_view name, KernelFn run, Params params,

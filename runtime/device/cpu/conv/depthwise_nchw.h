@@ -41,7 +41,7 @@ struct PlaneKernels {
   PlaneAverage (*average)(const Strips& strips);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const PlaneKernels& PlaneKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -28,7 +28,7 @@ struct LastPlaneKernels {
   void (*convolve)(const LastPlanes& planes, const float* x, ItemRange rows, float* y) = nullptr;
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const LastPlaneKernels& LastPlaneKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

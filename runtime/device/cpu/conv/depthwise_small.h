@@ -38,7 +38,7 @@ struct ChannelKernels {
                    float* y) = nullptr;
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ChannelKernels& ChannelKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

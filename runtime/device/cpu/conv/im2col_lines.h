@@ -55,7 +55,7 @@ struct ConvLineKernels {
                  int64_t ld);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ConvLineKernels& ConvLineKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -38,7 +38,8 @@ void CopyRows(const WindowRows& p, const float* x, const WindowRows::Range& wind
   }
 }
 
-// The elements of a row of the planes that windows see, with zeros for those outside of the row.
+// Returns the elements of a row of the planes that windows see, with zeros for those outside of the
+// row.
 const float* SeenRun(const WindowRows& p, const float* x, const WindowRows::Range& windows,
                      float* scratch) {
   const Strips& s = p.strips;

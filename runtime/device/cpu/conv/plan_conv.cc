@@ -29,7 +29,7 @@ struct ConvParams : ConvLaunch {
 
   int64_t map_tiles() const { return kernels->Tiles(group_maps); }  // map tiles of one group
   int64_t map_floats() const { return windows.out_slices * windows.out_plane(); }
-  // The pieces of a part's scratch, each aligned to 64 bytes.
+  // Returns the pieces of a part's scratch, each aligned to 64 bytes.
   int64_t PanelFloats() const {
     const int64_t one = windows.products->PackedFloats(windows.stretch * windows.channel_taps(), 1);
     return static_cast<int64_t>(AlignUp(windows.plain ? one : windows.PanelFloats(), 16));

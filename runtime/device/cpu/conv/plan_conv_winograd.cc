@@ -80,7 +80,7 @@ struct WinogradParams : ConvLaunch {
   int64_t sum_floats() const {
     return static_cast<int64_t>(AlignUp(most_tiles() * products->panel_columns, 16)) + kApart;
   }
-  // The pieces of a part's scratch, each aligned to 64 bytes.
+  // Returns the pieces of a part's scratch, each aligned to 64 bytes.
   int64_t SeenFloats() const {
     return last ? 0 : (2 * block.rows + 2) * (2 * block.columns + 2) * element_floats();
   }

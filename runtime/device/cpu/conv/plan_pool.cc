@@ -69,7 +69,8 @@ void RunPool(const LaunchArgs& launch) {
   }
 }
 
-// The number of taps that count for each window along dim `d`; at least one: empty sums are zero.
+// Returns the number of taps that count for each window along dim `d`; at least one: empty sums are
+// zero.
 std::vector<float> CountsAlong(const ops::Windows& w, const Shape& spatial, size_t d,
                                bool with_padding) {
   std::vector<float> counts;

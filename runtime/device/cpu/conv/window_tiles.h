@@ -58,7 +58,7 @@ void LayColumnsDown(ops::Windows& windows, Shape& spatial);
 
 // Describes windows over `spatial` of one or two dims. No strip is set.
 Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
-// The same with strips that stay in the L1 cache, of `planes` for up to `parts`.
+// Returns the same with strips that stay in the L1 cache, of `planes` for up to `parts`.
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
 
 // Returns the size of strips of whole rows, of `planes` for up to `parts`: as large as lets every
@@ -101,7 +101,7 @@ struct StripKernels {
                   const float* row_counts, const float* column_counts, float* y);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const StripKernels& StripKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -33,7 +33,7 @@ struct WinogradKernels {
   void (*results)(const float* sums, int64_t step, int64_t maps, float* const* to);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const WinogradKernels& WinogradKernelsFor(Isa isa);
 
 // The forms of `count` kernels of 3 x 3 that lie side by side: form f of kernel i becomes

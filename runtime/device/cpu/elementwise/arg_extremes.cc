@@ -112,7 +112,7 @@ int64_t PlaceInRow(const float* HWY_RESTRICT x, int64_t size) {
   return place;
 }
 
-// The same for a short row: first the best value is found, then its place.
+// Returns the same for a short row: first the best value is found, then its place.
 template <bool largest, bool last>
 HWY_INLINE int64_t PlaceInShortRow(const float* HWY_RESTRICT x, int64_t size) {
   const F32 d;

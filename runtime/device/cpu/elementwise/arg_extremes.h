@@ -30,7 +30,7 @@ struct PlaceKernels {
   int64_t (*first_beyond)(bool largest, const float* x, int64_t begin, int64_t end, float bound);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const PlaceKernels& PlaceKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -31,7 +31,7 @@ struct ChannelNormKernels {
   void (*averages)(const float* x, int64_t plane, float* y, int64_t begin, int64_t end);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ChannelNormKernels& ChannelNormKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

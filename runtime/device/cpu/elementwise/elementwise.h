@@ -76,7 +76,7 @@ struct ElementwiseKernels {
   ShapedFunction (*shaped)(Shaped op);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ElementwiseKernels& ElementwiseKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

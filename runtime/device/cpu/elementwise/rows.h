@@ -70,7 +70,7 @@ struct RowKernels {
                           float* y);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const RowKernels& RowKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

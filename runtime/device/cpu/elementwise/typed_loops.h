@@ -56,7 +56,7 @@ struct TypedKernels {
   TypedFunction (*where)(size_t element_bytes);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const TypedKernels& TypedKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

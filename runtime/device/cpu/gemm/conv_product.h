@@ -57,15 +57,16 @@ struct ConvProductKernels {
   // Returns the first map of tile `tile`; for the last tile + 1, the end. A last tile of few
   // maps shares maps with the tile in front of it.
   int64_t MapOf(int64_t tile, int64_t maps) const;
-  // The number of windows to multiply next, of `rest`, where no panel sets it. A lone vector of
-  // windows waits for its own sums, so the last windows share with those in front of them.
+  // Returns the number of windows to multiply next, of `rest`, where no panel sets it. A lone
+  // vector of windows waits for its own sums, so the last windows share with those in front of
+  // them.
   int64_t NextColumns(int64_t rest) const;
 };
 
 // Returns the kernels of the highest tier up to `isa`, for products without `taps`, with the
 // panels of GemmKernels.
 const ConvProductKernels& ConvProductKernelsFor(Isa isa);
-// The same for products with `taps`.
+// Returns the same for products with `taps`.
 const ConvProductKernels& ConvTapKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

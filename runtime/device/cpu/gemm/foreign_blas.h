@@ -46,7 +46,7 @@ struct BlasProduct {
 
 class ForeignBlas {
  public:
-  // The library with the best kernels that neither the machine nor `max_isa` forbids.
+  // Returns the library with the best kernels that neither the machine nor `max_isa` forbids.
   // Errors: NOT_FOUND when there is no library, FAILED_PRECONDITION when the one found must not be
   // used (not safe from several threads, buffers by thread, kernels above `max_isa`),
   // RESOURCE_EXHAUSTED when there are too few addresses for its buffers.

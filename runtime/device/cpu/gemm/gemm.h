@@ -171,16 +171,16 @@ struct GemmKernels {
   GemmPart Partition(int64_t m, int64_t n, bool int8, int parts, int part) const;
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const GemmKernels& GemmKernelsFor(Isa isa);
 
-// The same over the same packed weights, whatever is packed multiplied by the tile unit of the CPU;
-// null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
+// Returns the same over the same packed weights, whatever is packed multiplied by the tile unit of
+// the CPU; null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
 const GemmKernels* TileGemmKernelsFor(Isa isa);
 
-// The kernels for weights stored as int8 alone, which are packed in another way and multiplied as
-// bytes, into which A's rows are split: up to kDeepestDigits deep. The other functions are null.
-// Null where `isa` has no instruction for that. See gemm_split_int8.cc.
+// Returns the kernels for weights stored as int8 alone, which are packed in another way and
+// multiplied as bytes, into which A's rows are split: up to kDeepestDigits deep. The other
+// functions are null. Null where `isa` has no instruction for that. See gemm_split_int8.cc.
 const GemmKernels* DigitGemmKernelsFor(Isa isa);
 // The sums of deeper products may exceed 32 bits.
 inline constexpr int64_t kDeepestDigits = int64_t{1} << 16;

@@ -52,11 +52,12 @@ struct Bf16Kernels {
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 
-// The kernels of the highest tier up to `isa`: bfloat16 is widened in registers, then multiplied.
+// Returns the kernels of the highest tier up to `isa`: bfloat16 is widened in registers, then
+// multiplied.
 const Bf16Kernels& Bf16KernelsFor(Isa isa);
-// The same by vector products of bfloat16 (AVX512_BF16); null where `isa` has none.
+// Returns the same by vector products of bfloat16 (AVX512_BF16); null where `isa` has none.
 const Bf16Kernels* Bf16DotKernelsFor(Isa isa);
-// The same by the tile unit (AMX); null where `isa` has none.
+// Returns the same by the tile unit (AMX); null where `isa` has none.
 const Bf16Kernels* TileBf16KernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -71,7 +71,8 @@ struct BlockGemmKernels {
   }
 };
 
-// The kernels of the highest tier up to `isa`. Work is divided as GemmKernelsFor(isa) divides it.
+// Returns the kernels of the highest tier up to `isa`. Work is divided as GemmKernelsFor(isa)
+// divides it.
 const BlockGemmKernels& BlockGemmKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -33,7 +33,7 @@ constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
 // Where a tile of C goes, and how its sums are changed on the way.
 struct TileOut {
-  // The same some rows further down.
+  // Returns the same some rows further down.
   HWY_INLINE TileOut Below(int64_t rows) const {
     TileOut below = *this;
     below.c += rows * ldc;

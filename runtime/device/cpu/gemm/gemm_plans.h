@@ -59,7 +59,7 @@ absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& at
 ParameterExprPtr HalfOf(const ParameterExprPtr& floats, bool narrowed = false);
 // A Cast of a half to float32.
 absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half);
-// The Cast to a half of floats that it holds.
+// Returns the Cast to a half of floats that it holds.
 absl::StatusOr<Tensor> RunNarrow(const CpuTarget& target, const Tensor& floats, DType half);
 
 }  // namespace reprise::cpu

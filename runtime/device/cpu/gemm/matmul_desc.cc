@@ -48,7 +48,7 @@ Product FlatProduct(const NodeView& node, bool transposed = false) {
   return product;
 }
 
-// The same with an activation; `bias` and `residual` are the numbers of these inputs.
+// Returns the same with an activation; `bias` and `residual` are the numbers of these inputs.
 std::optional<Product> ProductWithEpilogue(const NodeView& node, int bias, int residual) {
   Product product = FlatProduct(node);
   product.activation_name = LinearOp::From(node.attributes()).activation;

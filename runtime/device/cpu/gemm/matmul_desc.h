@@ -45,11 +45,11 @@ struct Product {
   int64_t batch_rows = 0;  // NodeView::batch_rows, of stack * m
   bool weights = false;    // b is a parameter, a matrix: it can be packed once a model
 
-  // The addend is a single row for all rows, unscaled.
+  // Returns whether the addend is a single row for all rows, unscaled.
   bool has_bias() const {
     return addend != kNoOperand && beta == 1 && addend_row_step == 0 && addend_column_step == 1;
   }
-  // The addend is a whole matrix, unscaled.
+  // Returns whether the addend is a whole matrix, unscaled.
   bool has_matrix_addend() const {
     return addend != kNoOperand && beta == 1 && addend_row_step == n && addend_column_step == 1;
   }
@@ -70,7 +70,8 @@ struct Product {
   bool takes_live_rows() const { return batch_rows > 0 && (stack == 1 || stack % batch_rows == 0); }
 };
 
-// The product that the node computes, or nothing where Product cannot describe it. Any dtype.
+// Returns the product that the node computes, or nothing where Product cannot describe it. Any
+// dtype.
 std::optional<Product> LinearProduct(const NodeView& node);
 std::optional<Product> IntegerLinearProduct(const NodeView& node);
 std::optional<Product> MatMulProduct(const NodeView& node);

@@ -162,7 +162,8 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
   return floats;
 }
 
-// The kernels that multiply bytes; null where the tile unit takes the products, or nothing does.
+// Returns the kernels that multiply bytes; null where the tile unit takes the products, or nothing
+// does.
 const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights,
                                         bool rounded) {
   const bool whole =

@@ -189,7 +189,8 @@ int64_t NarrowTiles(Isa isa) {
   return isa.Has(CpuFeature::kAvx512) ? kEveryTile : kManyTiles;
 }
 
-// The walks that differ from the usual one for this product. The usual one comes first, unnamed.
+// Returns the walks that differ from the usual one for this product. The usual one comes first,
+// unnamed.
 std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool narrow) {
   const GemmKernels& gemm = GemmKernelsFor(target.isa);
   std::vector<Walk> walks = {{"", {}}};
@@ -229,8 +230,8 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   return walks;
 }
 
-// The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
-// tile unit takes them, or nothing does.
+// Returns the kernels that multiply weights stored as int8 as bytes, for any number of rows; null
+// where the tile unit takes them, or nothing does.
 const GemmKernels* LinearDigitsFor(const CpuTarget& target, const Product& product, bool int8) {
   // The tile unit takes many rows alone.
   const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order;

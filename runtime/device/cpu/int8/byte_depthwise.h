@@ -32,7 +32,8 @@ struct ByteDepthwiseKernels {
               const float* residual, void* y);
 };
 
-// The kernels of the highest tier that is not above `isa`; all tiers give the same integers.
+// Returns the kernels of the highest tier that is not above `isa`; all tiers give the same
+// integers.
 const ByteDepthwiseKernels& ByteDepthwiseKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

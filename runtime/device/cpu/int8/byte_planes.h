@@ -31,7 +31,7 @@ struct BytePlaneKernels {
   void (*look_up)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const BytePlaneKernels& BytePlaneKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -66,7 +66,7 @@ inline uint8_t* SeeTaps(const PlaneAxis& columns, int64_t window, const uint8_t*
   return to;
 }
 
-// The same of rows that are null where a tap is in the padding.
+// Returns the same of rows that are null where a tap is in the padding.
 const uint8_t* RowOfTap(const ByteWindows& p, int64_t window, int64_t tap, const uint8_t* plane,
                         int64_t step) {
   const int64_t y = p.rows.At(window, tap);

@@ -74,7 +74,7 @@ struct ByteWordKernels {
               uint8_t* scratch, uint8_t* y);
 };
 
-// The kernels of the highest tier that is not above `isa`; all tiers give the same bytes.
+// Returns the kernels of the highest tier that is not above `isa`; all tiers give the same bytes.
 const ByteWordKernels& ByteWordKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

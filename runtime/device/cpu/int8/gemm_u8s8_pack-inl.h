@@ -19,7 +19,8 @@
 #define REPRISE_CPU_U8S8_SHIFT_
 namespace reprise::cpu {
 
-// The amount that packing adds to each element of B, so that exactly one of A and B is signed.
+// Returns the amount that packing adds to each element of B, so that exactly one of A and B is
+// signed.
 inline int ShiftOfB(bool a_signed, bool b_signed) {
   if (a_signed != b_signed) return 0;
   return a_signed ? 128 : -128;

@@ -84,7 +84,8 @@ HWY_INLINE void BeginSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   subtract(tile.rows.sum, tile.columns->zero);
 }
 
-// The bias of the columns of vector `v` of a tile, of which `live` exist: 0 where there is no bias.
+// Returns the bias of the columns of vector `v` of a tile, of which `live` exist: 0 where there is
+// no bias.
 HWY_INLINE VF BiasOf(const TileOut& out, int v, int64_t live) {
   const F32 d;
   if (out.bias == nullptr || live <= 0) return hn::Zero(d);

@@ -40,9 +40,9 @@ struct ByteDepthwiseParams : IntegerConvOperands {
     if (windows.kernel.size() == 1) return 0;
     return row * windows.strides[0] - windows.pad_begin[0] + tap * windows.dilations[0];
   }
-  // The pieces of a part's scratch, aligned to 64 bytes: a row of channels in the padding; then
-  // either weights, scales and the rows that a row of windows sees, or scales, biases and first
-  // sums by blocks and the words that some windows see.
+  // Returns the pieces of a part's scratch, aligned to 64 bytes: a row of channels in the padding;
+  // then either weights, scales and the rows that a row of windows sees, or scales, biases and
+  // first sums by blocks and the words that some windows see.
   int64_t PaddingBytes() const { return AlignedBytes(conv.channels); }
   int64_t WeightBytes() const { return AlignedBytes(conv.pairs * conv.channels * 4); }
   int64_t ScaleBytes() const { return AlignedBytes(BlockChannels(conv.channels) * 4); }

@@ -43,7 +43,7 @@ struct IntegerConvParams : IntegerConvOperands {
   int64_t depth() const { return channels * rows.kernel * columns.kernel; }
   int64_t blocks() const { return (out_plane() + block - 1) / block; }  // blocks of one plane
   int64_t map_tiles() const { return (maps + kernels->tile_rows - 1) / kernels->tile_rows; }
-  // The pieces of a part's scratch, aligned to 64 bytes.
+  // Returns the pieces of a part's scratch, aligned to 64 bytes.
   int64_t PanelBytes() const {
     return static_cast<int64_t>(AlignUp(static_cast<size_t>(kernels->PanelBytes(depth()))));
   }

@@ -33,13 +33,13 @@ int64_t WholeTiles(const U8S8Kernels& kernels, int64_t rows) {
   return (rows + kernels.tile_rows - 1) / kernels.tile_rows * kernels.tile_rows;
 }
 
-// The most rows that are rounded at a time.
+// Returns the most rows that are rounded at a time.
 int64_t MostRounded(const U8S8Kernels& kernels, int64_t k) {
   const int64_t tile = kernels.tile_rows;
   return std::clamp(kMaxRoundedBytes / RoundedStride(k), tile, kMostRounded) / tile * tile;
 }
 
-// The rows of `m` that are rounded at a time.
+// Returns the rows of `m` that are rounded at a time.
 int64_t RoundedRows(const U8S8Kernels& kernels, int64_t m, int64_t k) {
   const int64_t most = MostRounded(kernels, k);
   const int64_t rounds = std::max<int64_t>(1, (m + most - 1) / most);

@@ -16,7 +16,7 @@ struct RowBytesKernels {
   ops::RowScale (*round)(const float* row, int64_t count, uint8_t* bytes);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const RowBytesKernels& RowBytesKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -94,7 +94,8 @@ void RunTrilu(const LaunchArgs& launch) {
 // are.
 constexpr int64_t kMostPlaces = int64_t{1} << 23;
 
-// The integers of a constant input; empty where it is left out; none where they are not known.
+// Returns the integers of a constant input; empty where it is left out; none where they are not
+// known.
 std::optional<std::vector<int64_t>> KnownInts(const NodeView& node, size_t i) {
   if (!node.has_input(i)) return std::vector<int64_t>();
   if (node.constant(i) == nullptr) return std::nullopt;

@@ -200,7 +200,8 @@ struct ScatterElementsRun {
   static constexpr KernelFn kRun = RunScatterElements<T, Reduction::kNone>;
 };
 
-// The kernel of ScatterElements or ScatterND with a reduction, for usual dtypes; null for others.
+// Returns the kernel of ScatterElements or ScatterND with a reduction, for usual dtypes; null for
+// others.
 template <template <class, Reduction> class Run>
 KernelFn RunOfReduction(Reduction reduction, DType dtype) {
   const auto of_dtype = [&]<class T>() -> KernelFn {

@@ -132,8 +132,8 @@ HWY_INLINE const Cell* ValuesOf(const PagedArgs& args, int64_t page) {
 // pages, then keys of the call that follows. A Zen 4 reads 30 of 32 GB/s so, 10 otherwise.
 constexpr int64_t kPagesAhead = 6;
 
-// The keys, or the values, of `page`, or where that is after the last one, those that come next.
-// Null: nothing is known.
+// Returns the keys, or the values, of `page`, or where that is after the last one, those that come
+// next. Null: nothing is known.
 template <class Cell>
 HWY_INLINE const char* KeysAhead(const PagedArgs& args, const Range& range, int64_t page) {
   const int64_t last = range.last_page();

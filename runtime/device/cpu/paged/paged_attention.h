@@ -81,7 +81,7 @@ struct PagedTable {
   PagedKernels kernels[4];
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32);
 // Returns the kernels for client-managed keys and values: the bits equal those for pages of
 // float32.

@@ -33,7 +33,7 @@ struct CrossTokens {
 };
 static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
 
-// The tokens of a unit that begins at `token`: of one sequence, side by side.
+// Returns the tokens of a unit that begins at `token`: of one sequence, side by side.
 int64_t EndOfCrossTile(const CrossParams& p, const CrossTokens& all, int64_t token,
                        int64_t tokens) {
   int64_t end = token + 1;

@@ -185,7 +185,7 @@ const float* BiasesOf(const PagedParams& p, int64_t head) {
   return p.biases.data() + head * (p.args.bias_span + 2 * kPagePad) + kPagePad;
 }
 
-// The tokens of a unit that begins at `token`: of one sequence, side by side.
+// Returns the tokens of a unit that begins at `token`: of one sequence, side by side.
 int64_t EndOfPagedTile(const PagedParams& p, const PagedTokens& all, int64_t token,
                        int64_t tokens) {
   int64_t end = token + 1;

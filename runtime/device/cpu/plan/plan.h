@@ -62,7 +62,7 @@ class NodeView {
   bool is_parameter(size_t i) const;
   // Null where the input is no parameter.
   ParameterExprPtr parameter(size_t i) const;
-  // The value, where it is known at capture.
+  // Returns the value, where it is known at capture.
   const Tensor* constant(size_t i) const;
 
   // Returns the rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.

@@ -50,7 +50,7 @@ struct ResampleKernels {
                float* out);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const ResampleKernels& ResampleKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

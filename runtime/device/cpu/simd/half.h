@@ -22,7 +22,7 @@ struct HalfKernels {
 
 inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// The kernels for `half` of the highest tier that is not above `isa`.
+// Returns the kernels for `half` of the highest tier that is not above `isa`.
 const HalfKernels& HalfKernelsFor(Isa isa, DType half);
 
 }  // namespace reprise::cpu

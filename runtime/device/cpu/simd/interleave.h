@@ -21,7 +21,8 @@ struct InterleaveKernels {
   void (*together)(const void* from, int64_t ld_from, int64_t planes, int64_t size, void* to);
 };
 
-// The kernels for elements of 1, 2, 4 or 8 bytes, of the highest tier that is not above `isa`.
+// Returns the kernels for elements of 1, 2, 4 or 8 bytes, of the highest tier that is not above
+// `isa`.
 const InterleaveKernels& InterleaveKernelsFor(Isa isa, size_t element_bytes);
 
 }  // namespace reprise::cpu

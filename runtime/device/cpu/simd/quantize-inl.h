@@ -25,7 +25,7 @@ HWY_INLINE VF StepsWithin(F32 d, VF x, VF scale, VF zero, VF low, VF high) {
   return hn::Min(hn::Max(steps, low), high);
 }
 
-// The same of a dtype.
+// Returns the same of a dtype.
 template <class T>
 HWY_INLINE VF Steps(F32 d, VF x, VF scale, VF zero) {
   const VF low = hn::Sub(hn::Set(d, static_cast<float>(std::numeric_limits<T>::min())), zero);

@@ -30,7 +30,7 @@ struct QuantizeKernels {
   void (*range)(const float* x, int64_t count, float& low, float& high);
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// Returns the kernels of the highest tier that is not above `isa`.
 const QuantizeKernels& QuantizeKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu
