@@ -74,15 +74,17 @@ class Daemon:
     context = None  # of TLS, where `http_url` begins with https
 
     def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None, log_to=None,
-                 descriptors=None, metrics_detail=True):
+                 descriptors=None, metrics_detail=True, cpu=None):
         """`address_bytes`: how much memory it can have, as far as addresses go; None: all.
 
         `descriptors`: how many it can have open; None: as many as the system lets it.
+        `cpu`: the name of another CPU, as qemu-x86_64 knows it, that is emulated.
         `log_to`: the file or descriptor that the log goes to; None: what `log` reads.
         `metrics_detail`: whether scrapes have every series.
         """
         self._limits = ([f"--as={address_bytes}"] if address_bytes else []) + (
             [f"--nofile={descriptors}"] if descriptors else [])
+        self._emulator = ["qemu-x86_64", "-cpu", cpu] if cpu else []
         self._log_to = log_to
         self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
         self.grpc_address = f"127.0.0.1:{self.grpc_port}"
@@ -95,7 +97,7 @@ class Daemon:
         if metrics_detail:
             flags += ("--metrics-detail",)
         self._command = [
-            str(BUILD / "reprised"), "--model-repository", str(repository),
+            *self._emulator, str(BUILD / "reprised"), "--model-repository", str(repository),
             "--grpc-port", str(self.grpc_port), "--http-port", str(self.http_port),
             "--metrics-port", str(self.metrics_port), *flags,
         ]
