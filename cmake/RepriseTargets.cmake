@@ -70,6 +70,19 @@ function(reprise_library folder)
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
 endfunction()
 
+# reprise_shared_test_sources(<target> SOURCES <file>... LIBS <target>...)
+#
+# A library of what several programs of tests/fuzz share, compiled as the libraries of the tree are.
+function(reprise_shared_test_sources target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  reprise_unity(ARG_SOURCES ${target})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  reprise_use_precompiled(${target} precompiled_plain)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${target} PUBLIC ${ARG_LIBS})
+endfunction()
+
 # reprise_floor_options(<folder> <compile option>...): options of the library of `folder` and of those
 # of its rooms, the folders below it that have had their reprise_library before.
 function(reprise_floor_options folder)

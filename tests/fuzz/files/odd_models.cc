@@ -16,17 +16,17 @@ constexpr char kInput[] =
 constexpr char kOutput[] = R"(output { name: "y" type { tensor_type { elem_type: 1 } } })";
 constexpr char kOpset[] = R"(ir_version: 8 opset_import { version: 17 } )";
 
-std::string InGraph(absl::string_view parts) {
+std::string InOddGraph(absl::string_view parts) {
   return absl::StrCat(kOpset, "graph { name: \"g\" ", kInput, parts, kOutput, " }");
 }
 
 // `tensor` as an initializer and as the value of a Constant.
 void AddTensor(absl::string_view tensor, std::vector<std::string>& texts) {
-  texts.push_back(InGraph(absl::StrCat("initializer { name: \"c\" ", tensor, R"( }
+  texts.push_back(InOddGraph(absl::StrCat("initializer { name: \"c\" ", tensor, R"( }
     node { op_type: "Identity" input: "c" output: "y" })")));
-  texts.push_back(InGraph(absl::StrCat(R"(node { op_type: "Constant" output: "y" attribute {
+  texts.push_back(InOddGraph(absl::StrCat(R"(node { op_type: "Constant" output: "y" attribute {
     name: "value" type: TENSOR t { )",
-                                       tensor, " } } }")));
+                                          tensor, " } } }")));
 }
 
 void AddTensors(std::vector<std::string>& texts) {
@@ -82,14 +82,14 @@ void AddTensors(std::vector<std::string>& texts) {
         "dims: [ 65536, 65536 ] indices { dims: 2 data_type: 7 int64_data: [ 1, 2 ] }",
         "dims: [ 2, -3 ] indices { dims: 2 data_type: 7 int64_data: [ 1, 2 ] }"}) {
     const std::string sparse = absl::StrCat(kValues, " ", rest);
-    texts.push_back(InGraph(absl::StrCat("sparse_initializer { ", sparse, R"( }
+    texts.push_back(InOddGraph(absl::StrCat("sparse_initializer { ", sparse, R"( }
       node { op_type: "Identity" input: "c" output: "y" })")));
-    texts.push_back(InGraph(absl::StrCat(R"(node { op_type: "Constant" output: "y" attribute {
+    texts.push_back(InOddGraph(absl::StrCat(R"(node { op_type: "Constant" output: "y" attribute {
       name: "sparse_value" type: SPARSE_TENSOR sparse_tensor { )",
-                                         sparse, " } } }")));
+                                            sparse, " } } }")));
   }
   texts.push_back(
-      InGraph(R"(sparse_initializer { values { dims: 1 data_type: 8 string_data: "a" } })"));
+      InOddGraph(R"(sparse_initializer { values { dims: 1 data_type: 8 string_data: "a" } })"));
 }
 
 void AddAttributes(std::vector<std::string>& texts) {
@@ -104,7 +104,7 @@ void AddAttributes(std::vector<std::string>& texts) {
         R"(name: "value" type: TYPE_PROTO tp {})", R"(name: "value" ref_attr_name: "a")",
         R"(name: "value_int" i: 3 } attribute { name: "value_int" i: 3)",
         R"(name: "other" i: 1)"}) {
-    texts.push_back(InGraph(
+    texts.push_back(InOddGraph(
         absl::StrCat(R"(node { op_type: "Constant" output: "y" attribute { )", attribute, " } }")));
   }
 }
@@ -139,7 +139,7 @@ void AddGraphs(std::vector<std::string>& texts) {
        R"(node { op_type: "Mine" domain: "a.b" input: "x" output: "z" })",
        R"(node { op_type: "microsoft.Gelu" domain: "com" input: "x" output: "z" })",
        R"(node { op_type: "Dropout" input: "x" output: "" output: "mask" })"}) {
-    texts.push_back(InGraph(absl::StrCat(kC, parts, kNode)));
+    texts.push_back(InOddGraph(absl::StrCat(kC, parts, kNode)));
   }
   for (const char* version :
        {"version: 99", "version: 0", "domain: \"ai.onnx.ml\" version: 3", "version: 6"}) {
@@ -163,7 +163,7 @@ void AddGrownLists(std::vector<std::string>& texts) {
     for (const char* join :
          {"axis\" i: 0 type: INT", "axis\" i: 1 type: INT",
           "new_axis\" i: 1 type: INT } attribute { name: \"axis\" i: 0 type: INT"}) {
-      texts.push_back(InGraph(absl::StrCat(
+      texts.push_back(InOddGraph(absl::StrCat(
           R"(initializer { name: "m" data_type: 7 int64_data: 3 }
              node { op_type: "SequenceEmpty" output: "none" )",
           empty, R"( }
@@ -185,8 +185,8 @@ void AddBodies(std::vector<std::string>& texts) {
   constexpr char kCondition[] = R"(initializer { name: "k" data_type: 9 int32_data: 1 })";
   const auto node = [&](absl::string_view op, absl::string_view inputs,
                         absl::string_view attributes) {
-    texts.push_back(InGraph(absl::StrCat(kCondition, "node { op_type: \"", op, "\" ", inputs,
-                                         " output: \"y\" ", attributes, " }")));
+    texts.push_back(InOddGraph(absl::StrCat(kCondition, "node { op_type: \"", op, "\" ", inputs,
+                                            " output: \"y\" ", attributes, " }")));
   };
   const std::string both = absl::StrCat("attribute { name: \"then_branch\"", kBranch,
                                         "attribute { name: \"else_branch\"", kBranch);
@@ -207,8 +207,8 @@ void AddBodies(std::vector<std::string>& texts) {
   for (const char* inputs :
        {"input: \"m\" input: \"k\" input: \"x\"", "input: \"\" input: \"\" input: \"x\"",
         "input: \"m\" input: \"k\"", "input: \"m\" input: \"k\" input: \"x\" input: \"x\""}) {
-    texts.push_back(InGraph(absl::StrCat(kCondition, kCount, "node { op_type: \"Loop\" ", inputs,
-                                         " output: \"y\" output: \"all\" ", kBody, " }")));
+    texts.push_back(InOddGraph(absl::StrCat(kCondition, kCount, "node { op_type: \"Loop\" ", inputs,
+                                            " output: \"y\" output: \"all\" ", kBody, " }")));
   }
   constexpr char kScan[] =
       R"(attribute { name: "body" type: GRAPH g { input { name: "a" } input { name: "b" }

@@ -154,7 +154,7 @@ bool EmbedNorm(ModelDraft& d, absl::string_view op) {
                                  .empty();
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kAttentionTemplates[] = {
     {"MatMul", Exported},
     {"Softmax", Exported},
     {"Attention", Onnx},
@@ -168,6 +168,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> AttentionTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> AttentionTemplates() { return kAttentionTemplates; }
 
 }  // namespace reprise::fuzz

@@ -59,7 +59,7 @@ bool Loop(ModelDraft& d, absl::string_view) {
   }) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kDataTemplates[] = {
     {"NonZero", NonZero},         {"Compress", Compress},
     {"Unique", Unique},           {"NonMaxSuppression", NonMaxSuppression},
     {"RandomNormal", Random},     {"RandomUniform", Random},
@@ -69,6 +69,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> DataTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> DataTemplates() { return kDataTemplates; }
 
 }  // namespace reprise::fuzz

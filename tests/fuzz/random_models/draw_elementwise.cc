@@ -181,7 +181,7 @@ bool Dropout(ModelDraft& d, absl::string_view op) {
   return x != kNone && d.Add(op, {x}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kElementwiseTemplates[] = {
     {"Abs", Unary},
     {"Neg", Unary},
     {"Sign", Unary},
@@ -264,6 +264,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> ElementwiseTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> ElementwiseTemplates() { return kElementwiseTemplates; }
 
 }  // namespace reprise::fuzz

@@ -99,7 +99,7 @@ bool OneHot(ModelDraft& d, absl::string_view op) {
                {{"axis", d.chance().Of({int64_t{-1}, int64_t{0}})}}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kGatherTemplates[] = {
     {"Gather", Gather},
     {"Gather", Gather},
     {"Gather", Gather},
@@ -112,6 +112,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> GatherTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> GatherTemplates() { return kGatherTemplates; }
 
 }  // namespace reprise::fuzz

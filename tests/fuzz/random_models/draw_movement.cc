@@ -246,7 +246,7 @@ bool RoiAlign(ModelDraft& d, absl::string_view op) {
                 {"sampling_ratio", int64_t{2}}}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kMovementTemplates[] = {
     {"Transpose", Transpose},
     {"Transpose", Transpose},
     {"Reshape", Reshape},
@@ -273,6 +273,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> MovementTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> MovementTemplates() { return kMovementTemplates; }
 
 }  // namespace reprise::fuzz

@@ -23,7 +23,7 @@ struct Tokens {
   int64_t width = 0;
 };
 
-Tokens PickTokens(ModelDraft& d) {
+Tokens PickMaskedTokens(ModelDraft& d) {
   Tokens tokens;
   tokens.x = d.Pick([&](ValueId id) {
     return d.TypeOf(id) == DType::kFloat32 && d.RankOf(id) == 3 && d.FixedSize(id, 2) > 0 &&
@@ -84,7 +84,7 @@ ValueId Visible(ModelDraft& d, ValueId x) {
 
 bool Attention(ModelDraft& d, absl::string_view) {
   Chance& chance = d.chance();
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone) return false;
   const auto heads = [&, width = width](ValueId v, std::vector<int64_t> order) {
     const ValueId projected = d.Add("MatMul", {v, d.Weight({width, width}, width)});
@@ -116,7 +116,7 @@ bool Attention(ModelDraft& d, absl::string_view) {
 
 // A table of positions, looked up by place or by the number of tokens up to here that count.
 bool Positions(ModelDraft& d, absl::string_view) {
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone) return false;
   ValueId places = PlacesOf(d, x, 1);
   if (mask != kNone && d.chance().OneIn(2)) {
@@ -131,7 +131,7 @@ bool Positions(ModelDraft& d, absl::string_view) {
 
 // Pairs of halves turned by an angle that the place decides.
 bool Turned(ModelDraft& d, absl::string_view) {
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone) return false;
   const ValueId floats = d.Add("Cast", {PlacesOf(d, x, 1)}, {{"to", kFloat32}});
   const ValueId speeds = d.Numbers(DType::kFloat32, {1, width / 2}, 0.01, 1);
@@ -149,7 +149,7 @@ bool Turned(ModelDraft& d, absl::string_view) {
 // One vector a row, of the tokens that count.
 bool Pooled(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone || mask == kNone) return false;
   const ValueId wide = MaskAs(d, mask, kFloat32, {-1});
   const Attributes gone = {{"keepdims", int64_t{0}}}, kept = {{"keepdims", int64_t{1}}};
@@ -182,7 +182,7 @@ bool Pooled(ModelDraft& d, absl::string_view op) {
 
 // The last token that counts, or the one with the largest id.
 bool OneToken(ModelDraft& d, absl::string_view op) {
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone) return false;
   const Attributes gone = {{"keepdims", int64_t{0}}};
   ValueId place = kNone;
@@ -213,7 +213,7 @@ bool OneToken(ModelDraft& d, absl::string_view op) {
 // Rows that a mask says the length of.
 bool RowsOfLength(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone || mask == kNone) return false;
   const ValueId lengths =
       d.Add("ReduceSum", {MaskAs(d, mask, kInt32), d.Ints({1})}, {{"keepdims", int64_t{0}}});
@@ -243,7 +243,7 @@ bool RowsOfLength(ModelDraft& d, absl::string_view op) {
 // A convolution over tokens, with the ones that do not count made zeros before it or after it.
 bool MaskedConv(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone || mask == kNone) return false;
   const ValueId wide = MaskAs(d, mask, kFloat32, {-1});
   const std::vector<int64_t> swap = {0, 2, 1};
@@ -259,7 +259,7 @@ bool MaskedConv(ModelDraft& d, absl::string_view op) {
 
 // The label of each token, or the likeliest few, and how likely they are.
 bool Labels(ModelDraft& d, absl::string_view op) {
-  const auto [x, mask, width] = PickTokens(d);
+  const auto [x, mask, width] = PickMaskedTokens(d);
   if (x == kNone) return false;
   const ValueId logits = d.Add("MatMul", {x, d.Weight({width, 5}, width)});
   if (op == "ArgMax") {
@@ -270,7 +270,7 @@ bool Labels(ModelDraft& d, absl::string_view op) {
   return !d.AddNode(op, {likely, d.Ints({2})}, {{"axis", int64_t{-1}}}, 2).empty();
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kPatternTemplates[] = {
     {"Softmax", Attention}, {"Softmax", Attention},
     {"Softmax", Attention}, {"Gather", Positions},
     {"Cos", Turned},        {"Softmax", Pooled},
@@ -284,6 +284,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> PatternTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> PatternTemplates() { return kPatternTemplates; }
 
 }  // namespace reprise::fuzz

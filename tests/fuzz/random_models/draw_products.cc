@@ -145,7 +145,7 @@ bool StoredIntegers(ModelDraft& d, absl::string_view op) {
   return floats != kNone && d.Add("MatMul", {x, floats}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kProductTemplates[] = {
     {"MatMul", MatMul},
     {"MatMul", MatMul},
     {"MatMul", MatMul},
@@ -163,7 +163,7 @@ constexpr OpTemplate kQuantized[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> ProductTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> ProductTemplates() { return kProductTemplates; }
 absl::Span<const OpTemplate> QuantizedTemplates() { return kQuantized; }
 
 }  // namespace reprise::fuzz

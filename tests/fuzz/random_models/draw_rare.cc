@@ -86,7 +86,7 @@ bool DeformConv(ModelDraft& d, absl::string_view op) {
                                   {{"kernel_shape", std::vector<int64_t>{1, 1}}}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kRareTemplates[] = {
     {"Det", Det},
     {"STFT", Stft},
     {"MelWeightMatrix", Mel},
@@ -98,6 +98,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> RareTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> RareTemplates() { return kRareTemplates; }
 
 }  // namespace reprise::fuzz

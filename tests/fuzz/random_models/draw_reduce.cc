@@ -146,7 +146,7 @@ bool ChannelNorm(ModelDraft& d, absl::string_view op) {
   return d.Add(op, {x, d.Weight(shape), d.Weight(shape)}, attributes) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kReduceTemplates[] = {
     {"ReduceSum", Reduce},
     {"ReduceMean", Reduce},
     {"ReduceProd", Reduce},
@@ -183,6 +183,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> ReduceTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> ReduceTemplates() { return kReduceTemplates; }
 
 }  // namespace reprise::fuzz

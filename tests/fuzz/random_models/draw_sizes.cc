@@ -65,7 +65,7 @@ bool If(ModelDraft& d, absl::string_view) {
   return d.AddIf(condition, which ? special : usual, which ? usual : special) != kNone;
 }
 
-bool Where(ModelDraft& d, absl::string_view op) {
+bool WhereOfSizes(ModelDraft& d, absl::string_view op) {
   const ValueId condition = DrawSizeCondition(d);
   const ValueId x = d.PickFloat(0, 4);
   if (condition == kNone || x == kNone) return false;
@@ -79,7 +79,7 @@ bool Where(ModelDraft& d, absl::string_view op) {
                               : d.Add(op, {condition, other, x})) != kNone;
 }
 
-bool Loop(ModelDraft& d, absl::string_view) {
+bool LoopOfSizes(ModelDraft& d, absl::string_view) {
   const ValueId number = DrawSizeNumber(d);
   const ValueId x = d.PickFloat(0, 4);
   if (number == kNone || x == kNone) return false;
@@ -231,15 +231,15 @@ bool Number(ModelDraft& d, absl::string_view) {
   return d.Add(std::string(d.chance().Of({"Add", "Min", "Max"})), {ids, number}) != kNone;
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kSizeTemplates[] = {
     {"If", If},
     {"If", If},
     {"If", If},
     {"If", If},
     {"If", If},
-    {"Where", Where},
-    {"Where", Where},
-    {"Loop", Loop},
+    {"Where", WhereOfSizes},
+    {"Where", WhereOfSizes},
+    {"Loop", LoopOfSizes},
     {"Gather", Position},
     {"Gather", Position},
     {"Slice", Position},
@@ -264,6 +264,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> SizeTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> SizeTemplates() { return kSizeTemplates; }
 
 }  // namespace reprise::fuzz

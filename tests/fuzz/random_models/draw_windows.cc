@@ -5,7 +5,7 @@ namespace reprise::fuzz {
 namespace {
 
 // Returns a value [batch, channels, dims...] with a fixed number of channels.
-ValueId PickPlanes(ModelDraft& d) {
+ValueId PickWindowPlanes(ModelDraft& d) {
   return d.Pick([&](ValueId id) {
     const int64_t rank = d.RankOf(id);
     if (d.TypeOf(id) != DType::kFloat32 || (rank != 3 && rank != 4)) return false;
@@ -37,7 +37,7 @@ Attributes Window(ModelDraft& d, int64_t dims, bool strided = true) {
 
 bool Conv(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
-  const ValueId x = PickPlanes(d);
+  const ValueId x = PickWindowPlanes(d);
   if (x == kNone) return false;
   const int64_t dims = d.RankOf(x) - 2, channels = d.FixedSize(x, 1);
   Attributes attributes = Window(d, dims);
@@ -57,7 +57,7 @@ bool Conv(ModelDraft& d, absl::string_view op) {
 
 bool Pool(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
-  const ValueId x = PickPlanes(d);
+  const ValueId x = PickWindowPlanes(d);
   if (x == kNone) return false;
   Attributes attributes = Window(d, d.RankOf(x) - 2);
   attributes.Set("ceil_mode", chance.OneIn(3) ? int64_t{1} : 0);
@@ -101,7 +101,7 @@ bool Recurrent(ModelDraft& d, absl::string_view op) {
               .empty();
 }
 
-constexpr OpTemplate kTemplates[] = {
+constexpr OpTemplate kWindowTemplates[] = {
     {"Conv", Conv},
     {"Conv", Conv},
     {"Conv", Conv},
@@ -119,6 +119,6 @@ constexpr OpTemplate kTemplates[] = {
 
 }  // namespace
 
-absl::Span<const OpTemplate> WindowTemplates() { return kTemplates; }
+absl::Span<const OpTemplate> WindowTemplates() { return kWindowTemplates; }
 
 }  // namespace reprise::fuzz

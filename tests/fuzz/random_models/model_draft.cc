@@ -14,7 +14,7 @@ namespace reprise::fuzz {
 namespace {
 
 constexpr int64_t kMostBytes = 1 << 22;  // limit for one result
-constexpr int64_t kMostElements = 20000;
+constexpr int64_t kMostElementsOfValue = 20000;
 constexpr double kLargest = 1e5;
 
 }  // namespace
@@ -69,7 +69,7 @@ ValueId ModelDraft::Numbers(DType dtype, Shape shape, double low, double high) {
 }
 
 bool ModelDraft::Leads(const Tensor& tensor) const {
-  if (tensor.num_elements() > kMostElements) return false;
+  if (tensor.num_elements() > kMostElementsOfValue) return false;
   if (!IsFloating(tensor.dtype()) || wild_) return true;
   return absl::c_all_of(tensor.ToDoubles(), [](double x) { return std::fabs(x) < kLargest; });
 }

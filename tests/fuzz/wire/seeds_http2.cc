@@ -57,7 +57,7 @@ std::string Call(uint32_t stream, absl::string_view path, absl::string_view mess
          Frame(kData, kEndStream, stream, messages);
 }
 
-std::string Repeated(const std::string& bytes, int count) {
+std::string RepeatedBytes(const std::string& bytes, int count) {
   std::string all;
   for (int i = 0; i < count; ++i) all += bytes;
   return all;
@@ -100,7 +100,7 @@ std::vector<Seed> Calls() {
       {"no_such_message", kBegin + Call(1, "/echo/Unary", Message("\n\xff"))},
       {"no_message", kBegin + Call(1, "/echo/Unary", "")},
       {"no_body", kBegin + Frame(kHeaders, kEndHeaders | kEndStream, 1, CallHeader("/echo/Unary"))},
-      {"three_messages", kBegin + Call(1, "/echo/Stream", Repeated(Message(kBytesValue), 3))},
+      {"three_messages", kBegin + Call(1, "/echo/Stream", RepeatedBytes(Message(kBytesValue), 3))},
       {"gzip_of_large", CallWith("grpc-encoding", "gzip", Message(packed, 1), "/echo/Stream")},
       {"bomb", CallWith("grpc-encoding", "gzip", Message(Gzip(std::string(3 << 20, 'z')), 1))},
       {"deflate", CallWith("grpc-encoding", "deflate",
@@ -129,7 +129,7 @@ std::vector<Seed> Calls() {
                              Call(1, "/echo/Unary", Message(kBytesValue))},
       {"many_fields", kBegin +
                           Frame(kHeaders, kEndHeaders, 1,
-                                CallHeader("/echo/Unary", Repeated(Field("x", "y"), 300))) +
+                                CallHeader("/echo/Unary", RepeatedBytes(Field("x", "y"), 300))) +
                           Frame(kData, kEndStream, 1, Message(kBytesValue))},
   };
   for (const char* timeout :
@@ -147,7 +147,7 @@ std::vector<Seed> Calls() {
   seeds.push_back({"answers_without_room", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
                                                Frame(kSettings, 0, 0, "\0\4\0\0\0\0"s) +
                                                calls.substr(kBegin.size()) + messages});
-  seeds.push_back({"strikes", kBegin + Repeated(Frame(kPing, 0, 0, "12345678"), 12), true});
+  seeds.push_back({"strikes", kBegin + RepeatedBytes(Frame(kPing, 0, 0, "12345678"), 12), true});
   return seeds;
 }
 
@@ -156,7 +156,7 @@ std::vector<Seed> Calls() {
 std::vector<Seed> Http2Seeds() {
   const std::string& begin = kBegin;
   const std::string header = CallHeader("/echo/Unary");
-  const std::string filler = Repeated(Field("x-a", std::string(100, 'y')), 100);
+  const std::string filler = RepeatedBytes(Field("x-a", std::string(100, 'y')), 100);
   std::vector<Seed> seeds = Calls();
   const std::vector<Seed> connections = {
       {"unary", begin + Call(1, "/echo/Unary", Message(kBytesValue))},
@@ -193,20 +193,23 @@ std::vector<Seed> Http2Seeds() {
                            Frame(kContinuation, kEndHeaders, 1, "")},
       {"no_preface", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", true},
       {"endless_header",
-       begin + Frame(kHeaders, 0, 1, header) + Repeated(Frame(kContinuation, 0, 1, filler), 20),
+       begin + Frame(kHeaders, 0, 1, header) +
+           RepeatedBytes(Frame(kContinuation, 0, 1, filler), 20),
        true},
       {"empty_continuations",
-       begin + Frame(kHeaders, 0, 1, header) + Repeated(Frame(kContinuation, 0, 1), 2000), true},
+       begin + Frame(kHeaders, 0, 1, header) + RepeatedBytes(Frame(kContinuation, 0, 1), 2000),
+       true},
       {"rapid_reset", begin + Resets(), true},
-      {"pings", begin + Repeated(Frame(kPing, 0, 0, "12345678"), 12000), true},
-      {"settings", begin + Repeated(Frame(kSettings, 0, 0), 12000), true},
-      {"priorities", begin + Repeated(Frame(kPriority, 0, 1, BigEndian(3) + "\1"), 12000), true},
+      {"pings", begin + RepeatedBytes(Frame(kPing, 0, 0, "12345678"), 12000), true},
+      {"settings", begin + RepeatedBytes(Frame(kSettings, 0, 0), 12000), true},
+      {"priorities", begin + RepeatedBytes(Frame(kPriority, 0, 1, BigEndian(3) + "\1"), 12000),
+       true},
       {"empty_data",
        begin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Stream")) +
-           Repeated(Frame(kData, 0, 1), 12000),
+           RepeatedBytes(Frame(kData, 0, 1), 12000),
        true},
-      {"window_overflow", begin + Repeated(Frame(kWindowUpdate, 0, 0, BigEndian(0x7fffffff)), 2),
-       true},
+      {"window_overflow",
+       begin + RepeatedBytes(Frame(kWindowUpdate, 0, 0, BigEndian(0x7fffffff)), 2), true},
   };
   seeds.insert(seeds.end(), connections.begin(), connections.end());
   return seeds;
