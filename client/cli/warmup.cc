@@ -1,13 +1,9 @@
 // reprise warmup: captures buckets before traffic needs them, with a progress bar.
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
-#include <set>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -33,68 +29,6 @@ struct WarmupFlags {
   bool json = false;
 };
 
-// Returns the most elements of one replay: rows times lengths.
-absl::StatusOr<int64_t> MostTokens(client::Client& client, const WarmupFlags& flags) {
-  constexpr int64_t kUsual = 4096;
-  ASSIGN_OR_RETURN(const auto config, client.ModelConfig(flags.model, flags.version));
-  const auto& parameters = config.config().parameters();
-  const auto it = parameters.find("reprise.max_batch_tokens");
-  int64_t most = kUsual;
-  if (it != parameters.end() && !absl::SimpleAtoi(it->second.string_value(), &most)) return kUsual;
-  return most;
-}
-
-// Returns the sizes to capture for requests like the recorded ones: their buckets, and where rows
-// of several requests share a replay, those of more rows.
-absl::StatusOr<std::set<std::string>> SizesOfRecorded(client::Client& client,
-                                                      const WarmupFlags& flags) {
-  ASSIGN_OR_RETURN(const auto shapes, client::ReadRecordedFile(flags.requests_file, flags.model));
-  ASSIGN_OR_RETURN(const v1::ExplainModelResponse model,
-                   client.ExplainModel(flags.model, flags.version));
-  ASSIGN_OR_RETURN(const int64_t most_tokens, MostTokens(client, flags));
-  std::set<std::string> all;
-  const auto add = [&all](const std::map<std::string, int64_t>& sizes) {
-    all.insert(absl::StrJoin(sizes, ",", absl::PairFormatter("=")));
-  };
-  for (const client::RecordedShape& shape : shapes) {
-    std::map<std::string, int64_t> sizes = shape.sizes;
-    const v1::AxisExplanation* batch = nullptr;
-    int64_t row = 1;  // elements
-    for (const v1::AxisExplanation& axis : model.axes()) {
-      const auto size = sizes.find(axis.axis());
-      if (size == sizes.end()) continue;  // The server names it.
-      if (axis.axis() == "batch") {
-        if (axis.certified() && !axis.buckets().empty()) batch = &axis;
-        continue;
-      }
-      const auto bucket =
-          std::lower_bound(axis.buckets().begin(), axis.buckets().end(), size->second);
-      if (axis.certified() && bucket != axis.buckets().end()) size->second = *bucket;
-      row = size->second > most_tokens / row ? most_tokens : row * size->second;
-    }
-    if (batch == nullptr) {
-      add(sizes);
-      continue;
-    }
-    const int64_t rows = sizes["batch"];
-    bool any = false;
-    for (const int64_t bucket : batch->buckets()) {
-      const bool fits = bucket * row <= most_tokens || bucket == batch->buckets(0);
-      if (!fits || bucket < rows) continue;
-      sizes["batch"] = bucket;
-      add(sizes);
-      any = true;
-    }
-    if (any) continue;
-    // More rows than a replay has: they are split into parts of the most.
-    for (const int64_t bucket : batch->buckets()) {
-      if (bucket * row <= most_tokens || bucket == batch->buckets(0)) sizes["batch"] = bucket;
-    }
-    add(sizes);
-  }
-  return all;
-}
-
 absl::Status RunWarmup(const WarmupFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   v1::WarmupRequest request;
@@ -108,13 +42,16 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
   }
   for (const std::string& sizes : flags.sizes) request.add_sizes(sizes);
   if (!flags.requests_file.empty()) {
-    ASSIGN_OR_RETURN(const auto recorded, SizesOfRecorded(*client, flags));
-    for (const std::string& sizes : recorded) request.add_sizes(sizes);
+    ASSIGN_OR_RETURN(const auto shapes, client::ReadRecordedFile(flags.requests_file, flags.model));
+    for (const client::RecordedShape& shape : shapes) {
+      request.add_requests(absl::StrJoin(shape.sizes, ",", absl::PairFormatter("=")));
+    }
   }
   ASSIGN_OR_RETURN(v1::WarmupResponse state, client->Warmup(request));
   const google::protobuf::RepeatedPtrField<std::string> notes = state.notes();
   request.clear_buckets();
   request.clear_sizes();
+  request.clear_requests();
   request.set_all(false);
   {
     command_line::Progress progress(absl::StrCat("warming up ", flags.model));

@@ -98,9 +98,10 @@ class Engine {
   // from the thread that proves it. Never blocks.
   std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
 
-  // Captures the recipe of `sizes` (by axis label, one of Model::AllBuckets() of a packed model)
-  // before a request needs it, for `reason`, if it is not ready; `done` is called once, on a
-  // capture thread, or on this one where nothing is to be done. Works on frozen models too.
+  // Captures the recipe of `sizes` (by axis label; of a packed model one of Model::AllBuckets(), or
+  // those of a request by itself) before a request needs it, for `reason`, if it is not ready;
+  // `done` is called once, on a capture thread, or on this one where nothing is to be done. Works
+  // on frozen models too.
   // `buckets`: of which `sizes` is one; null: the buckets in force.
   void CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
                     CaptureUrgency urgency, std::function<void(absl::Status)> done,

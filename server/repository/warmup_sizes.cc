@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +34,11 @@ absl::StatusOr<AxisSizes> ByLabel(const Model& model, const AxisSizes& sizes) {
     return std::any_of(model.axes().begin(), model.axes().end(),
                        [&name](const ModelAxis& axis) { return axis.label == name; });
   };
+  if (model.has_shape_inputs()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model.id().name,
+                     "': the value of an input decides its shapes, so that sizes name no recipe"));
+  }
   AxisSizes labelled;
   for (const auto& [name, size] : sizes) {
     const std::string& label = is_label(name) ? name : model.LabelOf(name);
@@ -102,21 +110,75 @@ absl::StatusOr<MadeUp> MakeUp(const Model& model, const AxisSizes& sizes) {
   return made;
 }
 
+// Returns the positions of a row of a request to a packed model.
+int64_t LengthOf(const Model& model, const AxisSizes& sizes) {
+  return sizes.at(model.axes()[static_cast<size_t>(model.packing()->sequence_axis())].label);
+}
+
+// Adds the buckets of as many rows as replays of `sizes` may hold, from its own rows on.
+void AddSharedBuckets(const Model& model, AxisSizes sizes, std::set<AxisSizes>& bindings) {
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  const std::string& batch = policy->batch_axis;
+  std::set<std::string> certified;
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    if (model.CertificateOf(i).certified) certified.insert(model.axes()[i].label);
+  }
+  const auto axis = std::find_if(policy->axes.begin(), policy->axes.end(),
+                                 [&](const AxisBuckets& one) { return one.axis == batch; });
+  if (axis == policy->axes.end() || !certified.contains(batch)) {
+    bindings.insert(std::move(sizes));
+    return;
+  }
+  for (auto& [label, size] : sizes) {
+    if (label != batch && certified.contains(label)) size = policy->Fit(label, size).value_or(size);
+  }
+  // Requests of more rows than a replay holds are split.
+  const int64_t most = policy->LargestBatch(sizes);
+  const int64_t rows = std::min(sizes.at(batch), most);
+  for (const int64_t bucket : axis->sizes) {
+    if (bucket < rows || bucket > most) continue;
+    sizes[batch] = bucket;
+    bindings.insert(sizes);
+  }
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<AxisSizes>> BindingsOfRequests(const Model& model,
+                                                          const std::vector<AxisSizes>& requests) {
+  const Packing* packing = model.packing();
+  std::set<AxisSizes> bindings;
+  std::optional<int64_t> fewest;  // tokens of a packed replay of one request
+  for (const AxisSizes& given : requests) {
+    ASSIGN_OR_RETURN(AxisSizes one, ByLabel(model, given));
+    if (packing == nullptr) {
+      AddSharedBuckets(model, std::move(one), bindings);
+    } else if (const int64_t length = LengthOf(model, one); length > packing->longest()) {
+      bindings.insert(std::move(one));  // runs by itself
+    } else {
+      int64_t rows = 1;
+      for (const ModelAxis& axis : model.axes()) {
+        if (axis.is_batch) rows = std::min(one.at(axis.label), model.MaxPackedRows(length));
+      }
+      const auto fitted = packing->Fit({.tokens = rows * length, .segments = rows});
+      if (fitted.has_value()) fewest = std::min(fewest.value_or(fitted->tokens), fitted->tokens);
+    }
+  }
+  // Requests that share a replay may have any number of tokens together.
+  for (size_t i = 0; fewest.has_value() && i < packing->buckets().size(); ++i) {
+    const int64_t tokens = packing->buckets()[i];
+    if (tokens >= *fewest) bindings.insert({{kTokensAxis, tokens}});
+  }
+  return std::vector<AxisSizes>(bindings.begin(), bindings.end());
+}
 
 absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
                                                        const std::vector<AxisSizes>& sizes) {
   std::vector<AxisSizes> bindings;
-  if (sizes.empty()) return bindings;
-  if (model.has_shape_inputs()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model '", model.id().name,
-                     "': the value of an input decides its shapes, so that sizes name no recipe"));
-  }
   for (const AxisSizes& given : sizes) {
     ASSIGN_OR_RETURN(AxisSizes one, ByLabel(model, given));
     const Packing* packing = model.packing();
-    if (packing == nullptr) {
+    if (packing == nullptr || LengthOf(model, one) > packing->longest()) {
       bindings.push_back(std::move(one));
       continue;
     }

@@ -18,6 +18,12 @@ namespace reprise {
 absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
                                                        const std::vector<AxisSizes>& sizes);
 
+// Returns the bindings that requests of these sizes need, alone and where some of them share a
+// replay: buckets of as many rows, or packed tokens, as their replays may hold. Errors are as
+// above.
+absl::StatusOr<std::vector<AxisSizes>> BindingsOfRequests(const Model& model,
+                                                          const std::vector<AxisSizes>& requests);
+
 // The bindings that a warm-up of everything captures, and its warnings.
 struct WarmupOfAll {
   std::vector<AxisSizes> bindings;

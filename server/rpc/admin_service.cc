@@ -90,12 +90,15 @@ absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Ser
     const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
     ASSIGN_OR_RETURN(wanted.bindings, BindingsOf(model, labels));
   }
-  std::vector<AxisSizes> sizes;
-  for (const std::string& text : request.sizes()) {
-    ASSIGN_OR_RETURN(sizes.emplace_back(), ParseAxisSizes(text));
+  for (const auto& [texts, bindings_of] : {std::pair(&request.sizes(), &BindingsOfSizes),
+                                           std::pair(&request.requests(), &BindingsOfRequests)}) {
+    std::vector<AxisSizes> sizes;
+    for (const std::string& text : *texts) {
+      ASSIGN_OR_RETURN(sizes.emplace_back(), ParseAxisSizes(text));
+    }
+    ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings, bindings_of(model, sizes));
+    wanted.bindings.insert(wanted.bindings.end(), bindings.begin(), bindings.end());
   }
-  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings, BindingsOfSizes(model, sizes));
-  wanted.bindings.insert(wanted.bindings.end(), bindings.begin(), bindings.end());
   return wanted;
 }
 
@@ -110,7 +113,8 @@ bool Selects(const Request& request, const std::string& model, const std::string
 // of their method.
 bool NeedsAdmin(const v1::DumpRecipeRequest& request) { return request.include_constants(); }
 bool NeedsAdmin(const v1::WarmupRequest& request) {
-  return request.all() || !request.buckets().empty() || !request.sizes().empty();
+  return request.all() || !request.buckets().empty() || !request.sizes().empty() ||
+         !request.requests().empty();
 }
 bool NeedsAdmin(const google::protobuf::Message&) { return false; }
 
@@ -271,7 +275,7 @@ absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request
 
 absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response) {
   std::shared_ptr<ModelVersion> version;
-  if (request.all() || !request.buckets().empty() || !request.sizes().empty()) {
+  if (NeedsAdmin(request)) {
     const auto found = context_.repository->Find(request.model(), request.version());
     if (!found.ok()) return found.status();
     absl::StatusOr<WarmupOfAll> wanted = WantedBy(request, *found->servable);

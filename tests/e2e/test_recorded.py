@@ -58,6 +58,10 @@ def test_after_a_warmup_by_recorded_requests_the_traffic_compiles_nothing(
         daemon.reprise("warmup", "bert", "--requests", path)
         before = compiles_of(daemon)
         assert set(before) == {"warmup"}
+        if packing == "auto":
+            # Together requests may have any number of tokens, also between those of one request.
+            captured = json.loads(daemon.reprise("recipes", "bert", "--json"))["recipes"]
+            assert {one["bucket"] for one in captured} == {f"t{16 << i}" for i in range(9)}
         for one in traffic:
             assert infer(daemon.client(), "bert", one).capture == "replayed"
         # Many at once share replays, and need no other recipes.

@@ -212,10 +212,9 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
 void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
                               CaptureUrgency urgency, std::function<void(absl::Status)> done,
                               std::shared_ptr<const BucketPolicy> buckets) {
-  if (model.packing() != nullptr) {
-    const auto it = sizes.find(kTokensAxis);
-    const std::optional<PackedSizes> fitted =
-        it == sizes.end() ? std::nullopt : model.packing()->Fit({.tokens = it->second});
+  const auto tokens = sizes.find(kTokensAxis);
+  if (model.packing() != nullptr && tokens != sizes.end()) {
+    const std::optional<PackedSizes> fitted = model.packing()->Fit({.tokens = tokens->second});
     if (!fitted.has_value()) {
       return done(absl::InvalidArgumentError(
           absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));

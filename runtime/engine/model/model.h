@@ -218,12 +218,11 @@ class Model : public std::enable_shared_from_this<Model> {
   AxisSizes SizesByLabel(const std::vector<int64_t>& sizes) const;
   // Returns the most rows of a batch bucket that goes with the other sizes of `sizes`, by axis.
   int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
+  // Returns the most rows that a request of `length` tokens each may have in a packed replay.
+  int64_t MaxPackedRows(int64_t length) const;
 
  private:
   mutable StopFlag abandoned_;
-
-  // Returns the most rows that a request of `length` tokens each may have in a packed replay.
-  int64_t MaxPackedRows(int64_t length) const;
 
   // Marks a request that may not be padded, or not yet, in any case.
   void HoldBack(RequestShape& shape) const;
