@@ -23,7 +23,7 @@
 #include "runtime/passes/kit/precision_rules.h"
 #include "tools/files/file_bytes.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {

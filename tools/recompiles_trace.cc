@@ -17,7 +17,7 @@
 #include "tools/files/file_bytes.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 #include "tools/recompiles.h"
 
 namespace reprise::cli {
