@@ -16,14 +16,14 @@
 #include "client/cli/table.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/graph/graph.h"
+#include "runtime/json/json_writer.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/precision_rules.h"
 #include "tools/files/file_bytes.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {
@@ -162,16 +162,14 @@ std::string NodesText(const std::vector<RoundingNode>& nodes) {
 std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool made_up,
                        const std::vector<Measured>& choices,
                        const std::vector<RoundingNode>& nodes) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("model", path);
-    json.Key("sizes");
-    json.Object([&] {
+    json.Object("sizes", [&] {
       for (const auto& [axis, size] : sizes) json.Member(axis, size);
     });
     json.Member("inputs", made_up ? "made-up" : "given");
-    json.Key("choices");
-    json.Array([&] {
+    json.Array("choices", [&] {
       for (const Measured& one : choices) {
         json.Object([&] {
           json.Member("choice", one.choice);
@@ -184,8 +182,7 @@ std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool mad
         });
       }
     });
-    json.Key("nodes");
-    json.Array([&] {
+    json.Array("nodes", [&] {
       for (const RoundingNode& node : nodes) {
         json.Object([&] {
           json.Member("node", node.name);

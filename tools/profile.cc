@@ -6,11 +6,11 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/machine_peak.h"
-#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/profile.h"
+#include "runtime/json/json_writer.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 
@@ -18,18 +18,16 @@ namespace {
 
 std::string JsonOf(const ProfileOptions& options, const RequestSizes& target,
                    const RecipeProfile& profile, const Roofline& roofline) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("model", options.path);
-    json.Key("sizes");
-    json.Object([&] {
+    json.Object("sizes", [&] {
       for (const auto& [axis, size] : target.sizes) json.Member(axis, size);
     });
     json.Member("packed", target.packed);
     json.Member("cpu", CpuModelName());
     json.Member("isa", IsaName(UsableIsa(options.max_isa)));
-    json.Key("roofline");
-    json.Object([&] {
+    json.Object("roofline", [&] {
       json.Member("gflops", roofline.gflops);
       json.Member("gexps", roofline.gexps);
       json.Member("gerfs", roofline.gerfs);

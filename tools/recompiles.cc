@@ -27,6 +27,18 @@
 namespace reprise::cli {
 namespace {
 
+// The columns of a row after its step, as CSV and JSON name them.
+struct Column {
+  const char* name;
+  std::string RecompileRow::*cell;
+};
+constexpr Column kColumns[] = {
+    {"module", &RecompileRow::module},   {"op", &RecompileRow::op},
+    {"new_in", &RecompileRow::new_in},   {"new_out", &RecompileRow::new_out},
+    {"cause", &RecompileRow::cause},     {"location", &RecompileRow::location},
+    {"comment", &RecompileRow::comment}, {"class", &RecompileRow::type},
+    {"request", &RecompileRow::request}};
+
 void SortModules(std::vector<ModuleRow>& modules) {
   std::stable_sort(modules.begin(), modules.end(), [](const ModuleRow& a, const ModuleRow& b) {
     return a.recompilations > b.recompilations;
@@ -287,10 +299,13 @@ std::string RecompilationsText(const Recompilations& table, size_t most_rows) {
 }
 
 std::string StepsCsv(const Recompilations& table) {
-  std::string text = "step,module,op,new_in,new_out,cause,location,comment,class,request\n";
+  std::vector<std::string> cells = {"step"};
+  for (const Column& column : kColumns) cells.emplace_back(column.name);
+  std::string text = CsvLine(cells);
   for (const RecompileRow& row : table.rows) {
-    text += CsvLine({absl::StrCat(row.step), row.module, row.op, row.new_in, row.new_out, row.cause,
-                     row.location, row.comment, row.type, row.request});
+    cells = {absl::StrCat(row.step)};
+    for (const Column& column : kColumns) cells.push_back(row.*column.cell);
+    text += CsvLine(cells);
   }
   return text;
 }
@@ -312,16 +327,9 @@ std::string RecompilationsJson(const Recompilations& table) {
                                  {"classes", JsonOf(ByClass(table), "class")},
                                  {"sources", JsonOf(BySource(table), "source")}};
   for (const RecompileRow& row : table.rows) {
-    json["rows"].push_back({{"step", row.step},
-                            {"module", row.module},
-                            {"op", row.op},
-                            {"new_in", row.new_in},
-                            {"new_out", row.new_out},
-                            {"cause", row.cause},
-                            {"location", row.location},
-                            {"comment", row.comment},
-                            {"class", row.type},
-                            {"request", row.request}});
+    nlohmann::ordered_json& cells = json["rows"].emplace_back();
+    cells["step"] = row.step;
+    for (const Column& column : kColumns) cells[column.name] = row.*column.cell;
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

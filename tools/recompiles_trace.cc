@@ -17,8 +17,8 @@
 #include "tools/files/file_bytes.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
 #include "tools/recompiles.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {

@@ -12,12 +12,12 @@
 #include "client/cli/table.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/profile.h"
+#include "runtime/json/json_writer.h"
 #include "tools/command.h"
 #include "tools/detached_frame.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {
@@ -134,8 +134,7 @@ void WriteLaunch(const Recipe& recipe, size_t i, JsonWriter& json) {
 
 void WriteOperands(const Recipe& recipe, size_t i, JsonWriter& json) {
   const Launch& launch = recipe.launches[i];
-  json.Key("operands");
-  json.Array([&] {
+  json.Array("operands", [&] {
     for (size_t k = 0; k < launch.operands.size(); ++k) {
       const Operand& operand = launch.operands[k];
       const OperandNote& note = recipe.operand_notes[i][k];
@@ -155,11 +154,10 @@ void WriteOperands(const Recipe& recipe, size_t i, JsonWriter& json) {
 }
 
 std::string ListJson(const Recipe& recipe) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("recipe", recipe.key.hex());
-    json.Key("launches");
-    json.Array([&] {
+    json.Array("launches", [&] {
       for (size_t i = 0; i < recipe.launches.size(); ++i) {
         json.Object([&] { WriteLaunch(recipe, i, json); });
       }
@@ -171,7 +169,7 @@ std::string ListJson(const Recipe& recipe) {
 std::string LaunchJson(const ReplayOptions& options, const Recipe& recipe, LaunchRun run) {
   const auto index = static_cast<size_t>(options.launch);
   std::sort(run.ns.begin(), run.ns.end());
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("recipe", recipe.key.hex());
     WriteLaunch(recipe, index, json);
@@ -181,8 +179,7 @@ std::string LaunchJson(const ReplayOptions& options, const Recipe& recipe, Launc
     json.Member("least_us", static_cast<double>(run.ns.front()) * 1e-3);
     json.Member("most_us", static_cast<double>(run.ns.back()) * 1e-3);
     if (!options.values) return;
-    json.Key("outputs");
-    json.Array([&] {
+    json.Array("outputs", [&] {
       size_t next = 0;
       for (const OperandNote& note : recipe.operand_notes[index]) {
         if (note.role != OperandNote::Role::kOutput) continue;

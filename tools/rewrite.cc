@@ -27,7 +27,7 @@
 #include "tools/files/row_forms.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {

@@ -1,11 +1,7 @@
 #include "client/cli/load.h"
 
-#include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,50 +73,17 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
     ASSIGN_OR_RETURN(inputs, MakeInputs(metadata, options));
   }
 
-  std::atomic<int64_t> next = 0, finished = 0;
-  std::mutex mutex;
-  std::condition_variable ended;
-  int running = options.concurrency;
-  std::map<int64_t, Sample> samples;
-
-  const auto start = SteadyClock::now();
-  auto over = [&](int64_t index) {
-    return (options.requests > 0 && index >= options.requests) ||
-           (options.duration.count() > 0 && SteadyClock::now() - start >= options.duration);
-  };
-  auto work = [&] {
-    std::vector<std::pair<int64_t, Sample>> own;
-    for (int64_t index = next++; !over(index); index = next++) {
-      if (!options.texts.empty()) {
-        own.emplace_back(index, SendOne(client, options, 0, TextsOf(options, index)));
-      } else {
-        const int64_t length = options.lengths[index % options.lengths.size()];
-        own.emplace_back(index, SendOne(client, options, length, inputs.at(length)));
-      }
-      ++finished;
-    }
-    std::lock_guard lock(mutex);
-    for (auto& [index, sample] : own) samples.emplace(index, std::move(sample));
-    --running;
-    ended.notify_all();
-  };
-
-  std::vector<std::thread> threads;
-  for (int i = 0; i < options.concurrency; ++i) threads.emplace_back(work);
-  {
-    std::unique_lock lock(mutex);
-    while (!ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-      progress(finished);
-    }
-  }
-  const std::chrono::duration<double> took = SteadyClock::now() - start;
-  for (std::thread& thread : threads) thread.join();
-  progress(finished);
-
-  LoadResult result{.seconds = took.count(),
+  auto measured = RunWorkers(
+      options, /*rate=*/0,
+      [&](int64_t index, SteadyClock::time_point) {
+        if (!options.texts.empty()) return SendOne(client, options, 0, TextsOf(options, index));
+        const int64_t length = options.lengths[static_cast<size_t>(index) % options.lengths.size()];
+        return SendOne(client, options, length, inputs.at(length));
+      },
+      progress);
+  return LoadResult{.samples = std::move(measured.samples),
+                    .seconds = measured.seconds,
                     .has_length = !options.texts.empty() || HasLength(metadata)};
-  for (auto& [index, sample] : samples) result.samples.push_back(std::move(sample));
-  return result;
 }
 
 }  // namespace reprise::cli

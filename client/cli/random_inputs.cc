@@ -74,6 +74,11 @@ absl::Status FillRandom(OwnedTensor& tensor, int64_t max_id, std::mt19937_64& ra
     Fill<float>(tensor, elements, real);
   } else if (type == "FP64") {
     Fill<double>(tensor, elements, real);
+  } else if (type == "FP16" || type == "BF16") {
+    // The sign and the fraction are drawn; the exponent is that of numbers from 0.5 up to 1.
+    const uint16_t drawn = type == "FP16" ? 0x83ff : 0x807f;
+    const uint16_t exponent = type == "FP16" ? 0x3800 : 0x3f00;
+    Fill<uint16_t>(tensor, elements, [&] { return (random() & drawn) | exponent; });
   } else if (type == "BYTES") {
     FillWords(tensor, elements, random);
   } else {

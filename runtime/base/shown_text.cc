@@ -8,29 +8,6 @@
 namespace reprise {
 namespace {
 
-struct Character {
-  uint32_t code = 0;
-  size_t bytes = 0;  // 0: the text does not begin with UTF-8
-};
-
-// Returns the first character of `text`, which is not empty. Overlong forms, surrogates and numbers
-// above 0x10ffff are no characters.
-Character FirstCharacter(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = first & (0xff >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
-  return {code, bytes};
-}
-
 // Returns whether it is a control character, a line or paragraph separator, or a mark that reorders
 // or hides text.
 bool IsHidden(uint32_t code) {
@@ -70,17 +47,34 @@ size_t CharacterStart(absl::string_view text, size_t at) {
   while (start > 0 && at - start < 3 && (static_cast<unsigned char>(text[start]) & 0xc0) == 0x80) {
     --start;
   }
-  const Character character = FirstCharacter(text.substr(start));
+  const Utf8Character character = FirstCharacter(text.substr(start));
   return start + character.bytes > at ? start : at;
 }
 
 }  // namespace
 
+Utf8Character FirstCharacter(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {.code = first, .bytes = 1};
+  if (first < 0xc2 || first > 0xf4) return {.broken = 1};
+  const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  uint32_t code = first & (0xff >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    // After these the second byte has a smaller range.
+    const unsigned char least = i > 1 ? 0x80 : first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = i > 1 ? 0xbf : first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (i == text.size() || byte(i) < least || byte(i) > most) return {.broken = i};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  return {.code = code, .bytes = bytes};
+}
+
 std::string Printable(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Character character = FirstCharacter(text);
+    const Utf8Character character = FirstCharacter(text);
     if (character.bytes == 0) {
       absl::StrAppend(&out, "\\x",
                       absl::Hex(static_cast<unsigned char>(text.front()), absl::kZeroPad2));
@@ -99,7 +93,7 @@ std::string Printable(absl::string_view text) {
 
 bool IsPrintable(absl::string_view text) {
   while (!text.empty()) {
-    const Character character = FirstCharacter(text);
+    const Utf8Character character = FirstCharacter(text);
     if (character.bytes == 0 || IsHidden(character.code)) return false;
     text.remove_prefix(character.bytes);
   }

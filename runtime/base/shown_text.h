@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -31,5 +32,15 @@ std::string ShownText(absl::string_view text, size_t most_bytes = kShownNameByte
 
 // Returns the same between quotes, with a backslash before quotes and backslashes.
 std::string QuotedText(absl::string_view text, size_t most_bytes = kShownNameBytes);
+
+struct Utf8Character {
+  uint32_t code = 0;
+  size_t bytes = 0;   // 0: the text does not begin with UTF-8
+  size_t broken = 0;  // the bytes that begin a character and are not followed by its rest
+};
+
+// Returns the first character of `text`, which is not empty. Overlong forms, surrogates and numbers
+// above 0x10ffff are no characters.
+Utf8Character FirstCharacter(absl::string_view text);
 
 }  // namespace reprise

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/format_text.h"
-#include "runtime/engine/metrics/json_writer.h"
+#include "runtime/json/json_writer.h"
 
 namespace reprise {
 namespace {
@@ -187,8 +187,7 @@ void WriteProfile(const RecipeProfile& profile, const Roofline& roofline, JsonWr
   json.Member("recipe", profile.recipe->key.hex());
   json.Member("replay_us", static_cast<double>(profile.replay_ns) * 1e-3);
   json.Member("floor_us", FloorNs(*profile.recipe, roofline) * 1e-3);
-  json.Key("launches");
-  json.Array([&] {
+  json.Array("launches", [&] {
     for (size_t i = 0; i < launches.size(); ++i) {
       const Launch& launch = launches[i];
       json.Object([&] {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/json/json_writer.h"
 
 namespace reprise {
 namespace {
@@ -18,10 +19,6 @@ using simdjson::dom::element;
 using simdjson::dom::object;
 
 std::string JsonOf(const element& value) { return std::string(simdjson::minify(value)); }
-
-std::string JsonText(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 absl::Status Refuse(size_t place, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("messages[", place, "]", why));
@@ -50,79 +47,89 @@ absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
   return text;
 }
 
-// Returns a call with its arguments as the JSON that they are.
-std::string CallJson(const element& call) {
-  object members;
-  if (call.get(members) != simdjson::SUCCESS) return JsonOf(call);
-  std::string json = "{";
-  for (const auto& [key, value] : members) {
-    std::string text = JsonOf(value);
-    object function;
-    if (key == "function" && value.get(function) == simdjson::SUCCESS) {
-      text = CallJson(value);
-    }
-    std::string_view written;
-    if (key == "arguments" && value.get(written) == simdjson::SUCCESS) {
-      simdjson::dom::parser parser;
-      element parsed;
-      const simdjson::padded_string padded(written.empty() ? std::string_view("{}") : written);
-      if (parser.parse(padded).get(parsed) == simdjson::SUCCESS && parsed.is_object()) {
-        text = JsonOf(parsed);
-      }
-    }
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonText(key), ":", text);
-  }
-  return json + "}";
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+void Write(const element& value, JsonWriter& json) {
+  json.Raw([&](std::string& text) { text += JsonOf(value); });
 }
 
-absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
+// Writes a call with its arguments as the JSON that they are.
+void WriteCall(const element& call, JsonWriter& json) {
+  object members;
+  if (call.get(members) != simdjson::SUCCESS) return Write(call, json);
+  json.Object([&] {
+    for (const auto& [key, value] : members) {
+      json.Key(View(key));
+      object function;
+      std::string_view written;
+      simdjson::dom::parser parser;
+      element parsed = value;
+      if (key == "function" && value.get(function) == simdjson::SUCCESS) {
+        WriteCall(value, json);
+        continue;
+      }
+      if (key == "arguments" && value.get(written) == simdjson::SUCCESS) {
+        const simdjson::padded_string padded(written.empty() ? std::string_view("{}") : written);
+        if (parser.parse(padded).get(parsed) != simdjson::SUCCESS || !parsed.is_object()) {
+          parsed = value;
+        }
+      }
+      Write(parsed, json);
+    }
+  });
+}
+
+absl::Status WriteMember(std::string_view key, const element& value, size_t place,
+                         JsonWriter& json) {
+  array list;
+  const bool is_list = value.get(list) == simdjson::SUCCESS;
+  if (key == "content" && is_list) {
+    ASSIGN_OR_RETURN(const std::string joined, JoinParts(list, place));
+    json.Member(View(key), joined);
+  } else if (key == "content" && !value.is_string() && !value.is_null()) {
+    return Refuse(place, ".content is neither a text nor a list of parts");
+  } else if (key == "tool_calls" && is_list) {
+    if (list.size() == 0) return absl::OkStatus();
+    json.Array(View(key), [&] {
+      for (const element call : list) WriteCall(call, json);
+    });
+  } else if (!value.is_null() || key == "content") {
+    // Clients write members that they do not set as null.
+    json.Key(View(key));
+    Write(value, json);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteMessage(const element& message, size_t place, JsonWriter& json) {
   object members;
   std::string_view role;
   if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " must be an object");
   if (members["role"].get(role) != simdjson::SUCCESS) return Refuse(place, " has no role");
-  std::string json = "{";
-  for (const auto& [key, value] : members) {
-    std::string text;
-    array list;
-    if (key == "content" && value.get(list) == simdjson::SUCCESS) {
-      ASSIGN_OR_RETURN(const std::string joined, JoinParts(list, place));
-      text = JsonText(joined);
-    } else if (key == "content" && !value.is_string() && !value.is_null()) {
-      return Refuse(place, ".content is neither a text nor a list of parts");
-    } else if (key == "tool_calls" && value.get(list) == simdjson::SUCCESS) {
-      if (list.size() == 0) continue;
-      for (const element call : list) {
-        absl::StrAppend(&text, text.empty() ? "[" : ",", CallJson(call));
-      }
-      text += ']';
-    } else if (value.is_null() && key != "content") {
-      continue;  // clients write members that they do not set as null
-    } else {
-      text = JsonOf(value);
-    }
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonText(key), ":", text);
-  }
-  return json + "}";
+  return json.Object([&]() -> absl::Status {
+    for (const auto& [key, value] : members) RETURN_IF_ERROR(WriteMember(key, value, place, json));
+    return absl::OkStatus();
+  });
 }
 
 // `has_nulls`: set where a content is null, or absent next to calls.
-absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
+absl::Status WriteMessages(const object& body, bool& has_nulls, JsonWriter& json) {
   array messages;
   if (body["messages"].get(messages) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"messages\" is missing, or no list");
   }
   if (messages.size() == 0) return absl::InvalidArgumentError("\"messages\" is an empty list");
-  std::string json;
-  size_t place = 0;
-  for (const element message : messages) {
-    ASSIGN_OR_RETURN(const std::string one, MessageJson(message, place++));
-    element content, calls;
-    const bool has_content = message["content"].get(content) == simdjson::SUCCESS;
-    const bool has_calls = message["tool_calls"].get(calls) == simdjson::SUCCESS;
-    has_nulls = has_nulls || (has_content ? content.is_null() : has_calls);
-    absl::StrAppend(&json, json.empty() ? "[" : ",", one);
-  }
-  return json + "]";
+  return json.Array("messages", [&]() -> absl::Status {
+    size_t place = 0;
+    for (const element message : messages) {
+      RETURN_IF_ERROR(WriteMessage(message, place++, json));
+      element content, calls;
+      const bool has_content = message["content"].get(content) == simdjson::SUCCESS;
+      const bool has_calls = message["tool_calls"].get(calls) == simdjson::SUCCESS;
+      has_nulls = has_nulls || (has_content ? content.is_null() : has_calls);
+    }
+    return absl::OkStatus();
+  });
 }
 
 // Returns the member `name` as JSON where it is a list with elements; "null" where it is absent.
@@ -147,32 +154,38 @@ absl::StatusOr<bool> FlagOf(const object& body, const char* name, bool fallback)
 }  // namespace
 
 absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tools) {
-  bool has_nulls = false;
-  ASSIGN_OR_RETURN(const std::string messages, MessagesJson(body, has_nulls));
-  ASSIGN_OR_RETURN(const std::string tools, ListJson(body, "tools"));
-  ASSIGN_OR_RETURN(const std::string documents, ListJson(body, "documents"));
-  ASSIGN_OR_RETURN(const bool go_on, FlagOf(body, "continue_final_message", false));
-  ASSIGN_OR_RETURN(const bool prompt, FlagOf(body, "add_generation_prompt", !go_on));
-  if (prompt && go_on) {
-    return absl::InvalidArgumentError(
-        "\"add_generation_prompt\" and \"continue_final_message\" exclude each other");
-  }
-  Conversation made = {.has_tools = with_tools && tools != "null", .has_nulls = has_nulls};
-  made.context = absl::StrCat(
-      "{\"messages\":", messages, ",\"tools\":", with_tools ? tools : "null",
-      ",\"documents\":", documents, ",\"add_generation_prompt\":", prompt ? "true" : "false",
-      ",\"continue_final_message\":", go_on ? "true" : "false");
-  element more;
-  if (body["chat_template_kwargs"].get(more) == simdjson::SUCCESS && !more.is_null()) {
+  Conversation made;
+  JsonWriter json;
+  RETURN_IF_ERROR(json.Object([&]() -> absl::Status {
+    RETURN_IF_ERROR(WriteMessages(body, made.has_nulls, json));
+    ASSIGN_OR_RETURN(const std::string tools, ListJson(body, "tools"));
+    ASSIGN_OR_RETURN(const std::string documents, ListJson(body, "documents"));
+    ASSIGN_OR_RETURN(const bool go_on, FlagOf(body, "continue_final_message", false));
+    ASSIGN_OR_RETURN(const bool prompt, FlagOf(body, "add_generation_prompt", !go_on));
+    if (prompt && go_on) {
+      return absl::InvalidArgumentError(
+          "\"add_generation_prompt\" and \"continue_final_message\" exclude each other");
+    }
+    made.has_tools = with_tools && tools != "null";
+    json.Member("tools", RawJson{made.has_tools ? absl::string_view(tools) : "null"});
+    json.Member("documents", RawJson{documents});
+    json.Member("add_generation_prompt", prompt);
+    json.Member("continue_final_message", go_on);
+    element more;
+    if (body["chat_template_kwargs"].get(more) != simdjson::SUCCESS || more.is_null()) {
+      return absl::OkStatus();
+    }
     object members;
     if (more.get(members) != simdjson::SUCCESS) {
       return absl::InvalidArgumentError("\"chat_template_kwargs\" must be an object");
     }
     for (const auto& [key, value] : members) {
-      absl::StrAppend(&made.context, ",", JsonText(key), ":", JsonOf(value));
+      json.Key(View(key));
+      Write(value, json);
     }
-  }
-  made.context += '}';
+    return absl::OkStatus();
+  }));
+  made.context = json.Take();
   return made;
 }
 

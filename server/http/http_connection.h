@@ -66,6 +66,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   class Exchange;
   using Error = boost::system::error_code;
   using Reply = boost::beast::http::response<boost::beast::http::string_body>;
+  // Bodies and answers may take a second for each of these.
+  static constexpr int64_t kLeastBytesPerSecond = 64 << 10;
   static constexpr size_t kMostHeaderBytes = size_t{64} << 10;
   static constexpr size_t kMostBufferedBytes = 2 * kMostHeaderBytes;
 

@@ -28,8 +28,7 @@ std::map<std::string, uint64_t> CountsBy(const SeriesBy<Counter>& series) {
 
 void WriteSeries(prometheus::MetricType type, const prometheus::ClientMetric& metric,
                  JsonWriter& json) {
-  json.Key("labels");
-  json.Object([&] {
+  json.Object("labels", [&] {
     for (const auto& label : metric.label) json.Member(label.name, label.value);
   });
   if (type == prometheus::MetricType::Counter) {
@@ -37,8 +36,7 @@ void WriteSeries(prometheus::MetricType type, const prometheus::ClientMetric& me
   } else if (type == prometheus::MetricType::Histogram) {
     json.Member("count", metric.histogram.sample_count);
     json.Member("sum", metric.histogram.sample_sum);
-    json.Key("buckets");
-    json.Array([&] {
+    json.Array("buckets", [&] {
       for (const auto& bucket : metric.histogram.bucket) {
         json.Object([&] {
           // The last bound is infinite, which no number of JSON is.
@@ -94,19 +92,16 @@ std::string MetricsJson(const Catalogue& catalogue, const MissReport& misses,
       [&](const std::string& model, const std::string& version, const ModelMetrics& metrics) {
         models.push_back(CountsOf(model, version, metrics));
       });
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("server_version", server_version);
     WriteModels(models, misses.Since(0), json);
-    json.Key("metrics");
-    json.Object([&] {
+    json.Object("metrics", [&] {
       for (const prometheus::MetricFamily& family : catalogue.Collect()) {
-        json.Key(family.name);
-        json.Object([&] {
+        json.Object(family.name, [&] {
           json.Member("kind", KindName(family.type));
           json.Member("help", family.help);
-          json.Key("series");
-          json.Array([&] {
+          json.Array("series", [&] {
             for (const auto& metric : family.metric) {
               json.Object([&] { WriteSeries(family.type, metric, json); });
             }

@@ -37,17 +37,7 @@ absl::StatusOr<std::vector<absl::string_view>> FilesOf(const InputView& view) {
         absl::StrCat("input \"", view.name, "\" has shape ", ShapeToString(view.shape),
                      ", pictures are BYTES of shape [rows], at most ", kMostPictures, " rows"));
   }
-  RequestTexts texts(std::make_shared<const Vocabulary>());
-  std::vector<int64_t> places;
-  const absl::Status decoded = DecodeTexts(view.bytes, view.shape[0], texts, places);
-  if (!decoded.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input \"", view.name, "\": ", decoded.message()));
-  }
-  std::vector<absl::string_view> files;
-  files.reserve(places.size());
-  for (const int64_t place : places) files.push_back(texts.Text(place).value_or(""));
-  return files;
+  return TextsOfInput(view.name, view.bytes, view.shape[0]);
 }
 
 absl::StatusOr<PictureTensor> ReadOne(const PictureModel& model, absl::string_view file,

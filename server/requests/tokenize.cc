@@ -38,16 +38,7 @@ absl::Status CheckView(const InputView& view) {
 absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
   RETURN_IF_ERROR(CheckView(view));
   RETURN_IF_ERROR(CheckTextCount(view.shape[0]));
-  RequestTexts texts(std::make_shared<const Vocabulary>());
-  std::vector<int64_t> places;
-  const absl::Status decoded = DecodeTexts(view.bytes, view.shape[0], texts, places);
-  if (!decoded.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input \"", view.name, "\": ", decoded.message()));
-  }
-  std::vector<absl::string_view> views;
-  for (const int64_t place : places) views.push_back(texts.Text(place).value_or(""));
-  return views;
+  return TextsOfInput(view.name, view.bytes, view.shape[0]);
 }
 
 absl::Status Tokenize(const TextEncoding& encoding, const InputView& view, TokenizedRequest& made,

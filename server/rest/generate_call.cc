@@ -2,18 +2,15 @@
 
 #include <simdjson.h>
 
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/json/json_writer.h"
 #include "server/generate/token_answers.h"
 #include "server/rest/json_document.h"
 #include "server/rest/reply.h"
@@ -130,103 +127,77 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   return asked;
 }
 
-std::string Number(float value) {
-  return std::isfinite(value) ? FormatText("%.9g", value) : std::string("null");
+void WriteIds(const std::vector<SampledToken>& tokens, JsonWriter& json) {
+  json.Array([&] {
+    for (const SampledToken& token : tokens) json.Value(token.id);
+  });
+}
+void WriteLogprobs(const std::vector<SampledToken>& tokens, JsonWriter& json) {
+  json.Array([&] {
+    for (const SampledToken& token : tokens) json.Value(double{token.logprob});
+  });
 }
 
-// Returns the members of one answer.
-std::string IdsText(const std::vector<SampledToken>& tokens) {
-  return absl::StrCat("[",
-                      absl::StrJoin(tokens, ",",
-                                    [](std::string* out, const SampledToken& token) {
-                                      absl::StrAppend(out, token.id);
-                                    }),
-                      "]");
-}
-std::string LogprobsText(const std::vector<SampledToken>& tokens) {
-  return absl::StrCat("[",
-                      absl::StrJoin(tokens, ",",
-                                    [](std::string* out, const SampledToken& token) {
-                                      absl::StrAppend(out, Number(token.logprob));
-                                    }),
-                      "]");
+// Writes a list for each token: {"id", "logprob"}, best first.
+void WriteAlternatives(const std::vector<SampledToken>& tokens, JsonWriter& json) {
+  json.Array([&] {
+    for (const SampledToken& token : tokens) {
+      json.Array([&] {
+        for (const TokenLogprob& each : token.best) {
+          json.Object([&] {
+            json.Member("id", each.id);
+            json.Member("logprob", double{each.logprob});
+          });
+        }
+      });
+    }
+  });
 }
 
-// Returns a list for each token: {"id", "logprob"}, best first.
-std::string AlternativesText(const std::vector<SampledToken>& tokens) {
-  const auto one = [](std::string* out, const TokenLogprob& each) {
-    absl::StrAppend(out, "{\"id\":", each.id, ",\"logprob\":", Number(each.logprob), "}");
-  };
-  return absl::StrCat("[",
-                      absl::StrJoin(tokens, ",",
-                                    [&](std::string* out, const SampledToken& token) {
-                                      absl::StrAppend(out, "[", absl::StrJoin(token.best, ",", one),
-                                                      "]");
-                                    }),
-                      "]");
+// Writes the members that all answers begin with.
+void WriteHead(const TokenCallInfo& info, JsonWriter& json) {
+  json.Member("model_name", info.model);
+  json.Member("model_version", info.version);
+  if (!info.id.empty()) json.Member("id", info.id);
 }
 
-// Returns the text that `of` gives for each answer, in a list where there are several.
-template <class Of>
-std::string ForAll(const WholeTokenAnswer& whole, Of of) {
-  if (whole.answers().size() == 1) return of(whole.answers()[0]);
-  std::string list;
-  for (const WholeTokenAnswer::Answer& answer : whole.answers()) {
-    absl::StrAppend(&list, list.empty() ? "" : ",", of(answer));
-  }
-  return absl::StrCat("[", list, "]");
-}
-
-// In quotes; invalid UTF-8 is replaced.
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// Returns the members that all answers begin with; the closing brace is left out.
-std::string HeadText(const TokenCallInfo& info) {
-  std::string text = absl::StrCat("{\"model_name\":", Quoted(info.model),
-                                  ",\"model_version\":", Quoted(info.version));
-  if (!info.id.empty()) absl::StrAppend(&text, ",\"id\":", Quoted(info.id));
-  return text;
-}
-
-// Returns the member that says why the first token did not come at once.
-std::string WaitText(const GenerationWait& wait) {
-  const std::string text = wait.Text();
-  return text.empty() ? "" : absl::StrCat(",\"waited\":\"", text, "\"");
+// Writes the last members, with the reason why the first token did not come at once.
+void WriteEnd(const TokenCallInfo& info, int64_t cached_tokens, const GenerationWait& wait,
+              JsonWriter& json) {
+  json.Member("prompt_tokens", info.prompt_tokens);
+  json.Member("cached_tokens", cached_tokens);
+  if (const std::string text = wait.Text(); !text.empty()) json.Member("waited", text);
 }
 
 HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
   if (!whole.status().ok()) return StatusReply(whole.status());
-  std::string body = HeadText(info);
-  if (info.tells_text) {
-    absl::StrAppend(&body,
-                    ",\"text_output\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
-                      return Quoted(one.text);
-                    }));
-  }
-  absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
-    return IdsText(one.tokens);
-  }));
-  if (info.logprobs) {
-    absl::StrAppend(&body, ",\"logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
-      return LogprobsText(one.tokens);
-    }));
-  }
-  if (info.alternatives > 0) {
-    absl::StrAppend(&body,
-                    ",\"top_logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
-                      return AlternativesText(one.tokens);
-                    }));
-  }
-  absl::StrAppend(&body, ",\"finish_reason\":",
-                  ForAll(whole,
-                         [](const WholeTokenAnswer::Answer& answer) {
-                           return absl::StrCat("\"", EndingName(answer.finish), "\"");
-                         }),
-                  ",\"prompt_tokens\":", info.prompt_tokens,
-                  ",\"cached_tokens\":", whole.cached_tokens(), WaitText(whole.wait()), "}");
-  return {.content_type = "application/json", .body = std::move(body)};
+  const std::vector<WholeTokenAnswer::Answer>& answers = whole.answers();
+  JsonWriter json;
+  // A member for each answer, in a list where there are several.
+  const auto write_all = [&](const char* name, const auto& write) {
+    json.Key(name);
+    if (answers.size() == 1) return write(answers[0]);
+    json.Array([&] {
+      for (const WholeTokenAnswer::Answer& answer : answers) write(answer);
+    });
+  };
+  using Answer = WholeTokenAnswer::Answer;
+  json.Object([&] {
+    WriteHead(info, json);
+    if (info.tells_text) {
+      write_all("text_output", [&](const Answer& one) { json.Value(one.text); });
+    }
+    write_all("token_ids", [&](const Answer& one) { WriteIds(one.tokens, json); });
+    if (info.logprobs) {
+      write_all("logprobs", [&](const Answer& one) { WriteLogprobs(one.tokens, json); });
+    }
+    if (info.alternatives > 0) {
+      write_all("top_logprobs", [&](const Answer& one) { WriteAlternatives(one.tokens, json); });
+    }
+    write_all("finish_reason", [&](const Answer& one) { json.Value(EndingName(one.finish)); });
+    WriteEnd(info, whole.cached_tokens(), whole.wait(), json);
+  });
+  return {.content_type = "application/json", .body = json.Take()};
 }
 
 // The events of a call are gathered here. It lives until the last one.
@@ -238,24 +209,26 @@ struct Gathered {
 // One event of a stream.
 std::string EventText(const TokenCallInfo& info, const GenerationEvent& event,
                       const TokenText& told) {
-  if (!event.status.ok()) {
-    return absl::StrCat("data: {\"error\":", Quoted(ErrorMessage(event.status)), "}\n\n");
-  }
-  std::string text = absl::StrCat("data: ", HeadText(info), ",\"index\":", event.answer,
-                                  ",\"token_ids\":", IdsText(event.tokens));
-  if (info.tells_text) absl::StrAppend(&text, ",\"text_output\":", Quoted(told.text));
-  if (info.logprobs) absl::StrAppend(&text, ",\"logprobs\":", LogprobsText(event.tokens));
-  if (info.alternatives > 0) {
-    absl::StrAppend(&text, ",\"top_logprobs\":", AlternativesText(event.tokens));
-  }
-  if (event.finish != Ending::kGoesOn) {
-    absl::StrAppend(&text, ",\"finish_reason\":\"", EndingName(event.finish), "\"");
-  }
-  if (event.last) {
-    absl::StrAppend(&text, ",\"prompt_tokens\":", info.prompt_tokens,
-                    ",\"cached_tokens\":", event.cached_tokens, WaitText(event.wait));
-  }
-  return absl::StrCat(text, "}\n\n");
+  JsonWriter json;
+  json.Object([&] {
+    if (!event.status.ok()) return json.Member("error", ErrorMessage(event.status));
+    WriteHead(info, json);
+    json.Member("index", event.answer);
+    json.Key("token_ids");
+    WriteIds(event.tokens, json);
+    if (info.tells_text) json.Member("text_output", told.text);
+    if (info.logprobs) {
+      json.Key("logprobs");
+      WriteLogprobs(event.tokens, json);
+    }
+    if (info.alternatives > 0) {
+      json.Key("top_logprobs");
+      WriteAlternatives(event.tokens, json);
+    }
+    if (event.finish != Ending::kGoesOn) json.Member("finish_reason", EndingName(event.finish));
+    if (event.last) WriteEnd(info, event.cached_tokens, event.wait, json);
+  });
+  return absl::StrCat("data: ", json.Take(), "\n\n");
 }
 
 // A stream of events, from its first one to its last.

@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -11,8 +10,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/json/json_writer.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/region_parameters.h"
 #include "server/protocol/request_parameters.h"
@@ -88,11 +87,6 @@ absl::StatusOr<ParameterValue> ValueOf(std::string_view name, const element& jso
   return absl::InvalidArgumentError(absl::StrCat("parameter ", View(name), " is ",
                                                  simdjson::minify(json).substr(0, 40),
                                                  ", expected a number, a text or a boolean"));
-}
-
-std::string Quoted(absl::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // Returns where a tensor with these parameters lies that is not in the body.
@@ -275,49 +269,53 @@ absl::Status InferJson::DecodeOutputs(const object& root) {
   return absl::OkStatus();
 }
 
-HttpReply InferJson::Encode(const InferResult& result) const {
-  const ModelVersion& version = *result.model.version;
-  std::string json = absl::StrCat("{\"model_name\":", Quoted(version.name),
-                                  ",\"model_version\":", Quoted(version.version));
-  if (!view_.id.empty()) absl::StrAppend(&json, ",\"id\":", Quoted(view_.id));
-  json += ",\"parameters\":{";
-  const char* comma = "";
-  for (const auto& [name, value] : AnswerParameters(result)) {
-    const int64_t* number = std::get_if<int64_t>(&value);
-    absl::StrAppend(
-        &json, comma, Quoted(name), ":",
-        number != nullptr ? absl::StrCat(*number) : Quoted(std::get<std::string>(value)));
-    comma = ",";
-  }
-  json += "},\"outputs\":[";
-  std::string binary;
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    const ModelIo& io = result.model.servable->signature.outputs[result.outputs[i]];
-    const OutputTensor& tensor = result.response.outputs[result.outputs[i]];
-    const absl::string_view datatype = DatatypeOfAnswer(result, i);
-    absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
-                    datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "]");
-    if (i < result.regions.size() && result.regions[i].has_value()) {
-      // Clients that read `parameters` of an output expect the size of its binary data there.
-      json += '}';
-    } else if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {
-      absl::StrAppend(&json, ",\"parameters\":{\"binary_data_size\":", tensor.bytes.size(), "}}");
+void InferJson::WriteOutput(const InferResult& result, size_t index, JsonWriter& json,
+                            std::string& binary) const {
+  const ModelIo& io = result.model.servable->signature.outputs[result.outputs[index]];
+  const OutputTensor& tensor = result.response.outputs[result.outputs[index]];
+  const absl::string_view datatype = DatatypeOfAnswer(result, index);
+  json.Object([&] {
+    json.Member("name", io.name);
+    json.Member("datatype", datatype);
+    json.List("shape", tensor.shape);
+    // Clients that read `parameters` of an output expect the size of its binary data there.
+    if (index < result.regions.size() && result.regions[index].has_value()) return;
+    if (index < binary_outputs_.size() ? binary_outputs_[index] : binary_) {
+      json.Object("parameters", [&] { json.Member("binary_data_size", tensor.bytes.size()); });
       binary += tensor.bytes;
     } else {
-      json += ",\"data\":";
-      AppendJson(tensor.bytes, datatype, json);
-      json += '}';
+      json.Key("data");
+      json.Raw([&](std::string& text) { AppendJson(tensor.bytes, datatype, text); });
     }
-  }
-  json += "]}";
-  HttpReply reply = {.content_type = "application/json"};
+  });
+}
+
+HttpReply InferJson::Encode(const InferResult& result) const {
+  const ModelVersion& version = *result.model.version;
+  JsonWriter json;
+  std::string binary;
+  json.Object([&] {
+    json.Member("model_name", version.name);
+    json.Member("model_version", version.version);
+    if (!view_.id.empty()) json.Member("id", view_.id);
+    json.Object("parameters", [&] {
+      for (const auto& [name, value] : AnswerParameters(result)) {
+        json.Key(name);
+        const int64_t* number = std::get_if<int64_t>(&value);
+        number != nullptr ? json.Value(*number) : json.Value(std::get<std::string>(value));
+      }
+    });
+    json.Array("outputs", [&] {
+      for (size_t i = 0; i < result.outputs.size(); ++i) WriteOutput(result, i, json, binary);
+    });
+  });
+  HttpReply reply = {.content_type = "application/json", .body = json.Take()};
   const bool has_binary = binary_ || std::find(binary_outputs_.begin(), binary_outputs_.end(),
                                                true) != binary_outputs_.end();
   if (has_binary) {
     reply.content_type = "application/octet-stream";
-    reply.fields = {{"Inference-Header-Content-Length", absl::StrCat(json.size())}};
+    reply.fields = {{"Inference-Header-Content-Length", absl::StrCat(reply.body.size())}};
   }
-  reply.body = std::move(json);
   reply.body += binary;
   return reply;
 }

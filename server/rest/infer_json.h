@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/types/memory_budget.h"
+#include "runtime/json/json_writer.h"
 #include "server/http/http_message.h"
 #include "server/requests/inference.h"
 #include "server/requests/request.h"
@@ -46,6 +47,9 @@ class InferJson {
   absl::Status DecodeTensor(const simdjson::dom::object& json, absl::string_view& binary,
                             InputView& tensor);
   absl::Status DecodeOutputs(const simdjson::dom::object& root);
+  // Writes an output's object; its elements are appended to `binary` where these were asked for.
+  void WriteOutput(const InferResult& result, size_t index, JsonWriter& json,
+                   std::string& binary) const;
   // Returns the same text, owned by this.
   absl::string_view Keep(std::string_view text);
 

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/json/json_writer.h"
 #include "server/rest/json_numbers.h"
 #include "server/wire/datatype.h"
 
@@ -217,8 +217,7 @@ void AppendTexts(absl::string_view bytes, std::string& json) {
     bytes.remove_prefix(sizeof(size));
     if (!first) json += ',';
     first = false;
-    json += nlohmann::json(std::string(bytes.substr(0, size)))
-                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    json += JsonText(bytes.substr(0, size));
     bytes.remove_prefix(std::min<size_t>(size, bytes.size()));
   }
 }

@@ -1,18 +1,14 @@
 #include "server/text_api/completion_call.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/format_text.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
-#include "server/text_api/json_text.h"
 
 namespace reprise {
 namespace {
@@ -30,34 +26,8 @@ std::string NewId(const char* prefix) {
                       absl::Hex(Hash64(of + "+"), absl::kZeroPad16));
 }
 
-// JSON has no infinity: -inf is written as a number that is as unlikely.
-std::string LogprobText(float value) {
-  return FormatText("%.9g", std::isfinite(value) ? static_cast<double>(value) : -9999.0);
-}
-
 int64_t LettersOf(absl::string_view bytes) {
   return std::count_if(bytes.begin(), bytes.end(), [](char c) { return !IsInsideLetter(c); });
-}
-
-// {"token", "logprob", "bytes"} without its closing brace, as chats have it.
-std::string ChatToken(const TextModel& model, int64_t id, float logprob) {
-  const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(id));
-  std::string json = absl::StrCat("{\"token\":", Quoted(bytes),
-                                  ",\"logprob\":", LogprobText(logprob), ",\"bytes\":[");
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    absl::StrAppend(&json, i > 0 ? "," : "", static_cast<unsigned char>(bytes[i]));
-  }
-  return json + "]";
-}
-
-void AppendItem(const std::string& item, std::string& list) {
-  absl::StrAppend(&list, list.empty() ? "" : ",", item);
-}
-
-std::string CallJson(const std::string& id, const std::string& name, const std::string& arguments) {
-  return absl::StrCat("{\"id\":", Quoted(id),
-                      ",\"type\":\"function\",\"function\":{\"name\":", Quoted(name),
-                      ",\"arguments\":", Quoted(arguments), "}}");
 }
 
 }  // namespace
@@ -237,12 +207,13 @@ std::string CompletionCall::Count(size_t prompt, const TokenCallInfo& info,
 }
 
 std::string CompletionCall::LastPieces() const {
-  std::string pieces;
-  if (asked_.include_usage) {
-    absl::StrAppend(&pieces, Head(asked_.is_chat ? "chat.completion.chunk" : "text_completion"),
-                    "\"choices\":[],", UsageJson(), "}\n\n");
-  }
-  return pieces + kDone;
+  if (!asked_.include_usage) return kDone;
+  const Usage usage = UsageNow();
+  return Event([&](JsonWriter& json) {
+           json.Array("choices", [] {});
+           WriteUsage(usage, json);
+         }) +
+         kDone;
 }
 
 ToolCallParts CompletionCall::ReadCalls(ToolCallReader& reader, absl::string_view text,
@@ -278,7 +249,7 @@ std::string CompletionCall::Take(size_t prompt, Choice& choice, int64_t index,
                                  const TokenText& text) {
   const bool ended = event.finish != Ending::kGoesOn;
   if (text.stop != nullptr) choice.stop = *text.stop;
-  const std::string logprobs = LogprobsOf(choice, info, event, scored_[prompt]);
+  std::vector<ScoredToken> scored = ScoredOf(choice, info, event, scored_[prompt]);
   ToolCallParts parts;
   if (choice.reader.has_value()) {
     parts = ReadCalls(*choice.reader, text.text, ended);
@@ -297,156 +268,35 @@ std::string CompletionCall::Take(size_t prompt, Choice& choice, int64_t index,
     choice.finish = called ? "tool_calls" : std::string(EndingName(event.finish));
   }
   if (!asked_.stream) {
+    std::move(scored.begin(), scored.end(), std::back_inserter(choice.scored));
     choice.text += parts.content;
     return "";
   }
   std::string content = std::move(parts.content);
   if (!choice.begun && !asked_.is_chat) content = choice.text + content;
-  if (content.empty() && parts.calls.empty() && logprobs.empty() && !ended) return "";
-  return ChunkOf(choice, index, content, parts.calls, logprobs);
+  if (content.empty() && parts.calls.empty() && scored.empty() && !ended) return "";
+  return ChunksOf(choice, index, content, parts.calls, scored);
 }
 
-std::string CompletionCall::ChunkOf(Choice& choice, int64_t index, const std::string& content,
-                                    const std::vector<ToolCallPart>& calls,
-                                    const std::string& logprobs) {
-  const std::string usage = asked_.include_usage ? ",\"usage\":null}\n\n" : "}\n\n";
-  const std::string finish = absl::StrCat(
-      ",\"finish_reason\":", choice.finish.empty() ? "null" : Quoted(choice.finish),
-      choice.stop.has_value() ? absl::StrCat(",\"stop_reason\":", Quoted(*choice.stop)) : "");
-  const std::string scores = absl::StrCat(",\"logprobs\":", logprobs.empty() ? "null" : logprobs);
-  if (!asked_.is_chat) {
-    choice.begun = true;
-    return absl::StrCat(Head("text_completion"), "\"choices\":[{\"index\":", index,
-                        ",\"text\":", Quoted(content), scores, finish, "}]", usage);
-  }
-  const std::string front = absl::StrCat(Head("chat.completion.chunk"),
-                                         "\"choices\":[{\"index\":", index, ",\"delta\":{");
-  std::string chunks;
-  if (!std::exchange(choice.begun, true)) {
-    absl::StrAppend(&chunks, front, "\"role\":\"assistant\",\"content\":\"\"}",
-                    ",\"logprobs\":null,\"finish_reason\":null}]", usage);
-  }
-  std::string delta;
-  if (!content.empty()) absl::StrAppend(&delta, "\"content\":", Quoted(content));
-  std::string list;
-  for (const ToolCallPart& part : calls) {
-    std::string call = absl::StrCat("{\"index\":", part.index);
-    if (!part.name.empty()) {
-      absl::StrAppend(&call, ",\"id\":", Quoted(choice.calls[static_cast<size_t>(part.index)].id),
-                      ",\"type\":\"function\"");
-    }
-    absl::StrAppend(&call, ",\"function\":{",
-                    part.name.empty() ? "" : absl::StrCat("\"name\":", Quoted(part.name), ","),
-                    "\"arguments\":", Quoted(part.arguments), "}}");
-    AppendItem(call, list);
-  }
-  if (!list.empty()) {
-    absl::StrAppend(&delta, delta.empty() ? "" : ",", "\"tool_calls\":[", list, "]");
-  }
-  absl::StrAppend(&chunks, front, delta, "}", scores, finish, "}]", usage);
-  return chunks;
-}
-
-std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info,
-                                       const GenerationEvent& event,
-                                       const std::vector<SampledToken>& prompt) {
-  if (!info.logprobs || info.text == nullptr) return "";
-  const TextModel& model = *info.text;
+std::vector<CompletionCall::ScoredToken> CompletionCall::ScoredOf(
+    Choice& choice, const TokenCallInfo& info, const GenerationEvent& event,
+    const std::vector<SampledToken>& prompt) {
+  std::vector<ScoredToken> scored;
+  if (!info.logprobs || info.text == nullptr) return scored;
+  choice.model = info.text;
   // A stop id that ended the answer is not a part of it.
   const bool by_id = event.finish == Ending::kStop && !choice.stop && !event.tokens.empty();
   const size_t told = event.tokens.size() - (by_id ? 1 : 0);
-  std::string tokens, logprobs, tops, offsets;
   const auto add = [&](const SampledToken& token, bool is_first) {
-    std::string best;
-    if (asked_.is_chat) {
-      for (const TokenLogprob& each : token.best) {
-        AppendItem(ChatToken(model, each.id, each.logprob) + "}", best);
-      }
-      AppendItem(absl::StrCat(ChatToken(model, token.id, token.logprob), ",\"top_logprobs\":[",
-                              best, "]}"),
-                 tokens);
-      return;
-    }
-    const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(token.id));
-    AppendItem(Quoted(bytes), tokens);
-    // The first token of a prompt has no predecessor that it could follow from.
-    AppendItem(is_first ? "null" : LogprobText(token.logprob), logprobs);
-    AppendItem(absl::StrCat(choice.letters), offsets);
-    choice.letters += LettersOf(bytes);
-    // Tokens of one text share a member: the likeliest, which comes first.
-    std::set<std::string> texts;
-    for (const TokenLogprob& each : token.best) {
-      const std::string text = Quoted(model.tokenizer().Bytes(static_cast<uint32_t>(each.id)));
-      if (!texts.insert(text).second) continue;
-      AppendItem(absl::StrCat(text, ":", LogprobText(each.logprob)), best);
-    }
-    AppendItem(is_first ? "null" : absl::StrCat("{", best, "}"), tops);
+    scored.push_back({.token = token, .is_first = is_first, .offset = choice.letters});
+    if (asked_.is_chat) return;
+    choice.letters += LettersOf(info.text->tokenizer().Bytes(static_cast<uint32_t>(token.id)));
   };
   if (!std::exchange(choice.has_prompt, true)) {
     for (size_t i = 0; i < prompt.size(); ++i) add(prompt[i], i == 0);
   }
   for (size_t i = 0; i < told; ++i) add(event.tokens[i], false);
-  if (tokens.empty()) return "";
-  AppendItem(tokens, choice.token_texts);
-  if (asked_.is_chat) return absl::StrCat("{\"content\":[", tokens, "]}");
-  AppendItem(logprobs, choice.token_logprobs);
-  AppendItem(tops, choice.top_logprobs);
-  AppendItem(offsets, choice.offsets);
-  return absl::StrCat("{\"tokens\":[", tokens, "],\"token_logprobs\":[", logprobs,
-                      "],\"top_logprobs\":[", tops, "],\"text_offset\":[", offsets, "]}");
-}
-
-std::string CompletionCall::Head(const char* object) const {
-  return absl::StrCat(asked_.stream ? "data: " : "", "{\"id\":\"", id_, "\",\"object\":\"", object,
-                      "\",\"created\":", created_s_, ",\"model\":", Quoted(asked_.model), ",");
-}
-
-std::string CompletionCall::UsageJson() const {
-  const double first_ms = static_cast<double>(first_token_ns_ - start_ns_) * 1e-6;
-  return absl::StrCat("\"usage\":{\"prompt_tokens\":", prompt_tokens_,
-                      ",\"completion_tokens\":", new_tokens_,
-                      ",\"total_tokens\":", prompt_tokens_ + new_tokens_,
-                      ",\"prompt_tokens_details\":{\"cached_tokens\":", cached_tokens_,
-                      "}},\"reprise\":{\"cached_tokens\":", cached_tokens_,
-                      ",\"captures\":", context_.captures(asked_.model) - captures_before_,
-                      ",\"time_to_first_token_ms\":", FormatText("%.3f", first_ms), "}");
-}
-
-std::string CompletionCall::ChoiceJson(const Choice& choice, int64_t index) const {
-  std::string json = absl::StrCat("{\"index\":", index);
-  if (asked_.is_chat) {
-    const bool empty = choice.text.empty() && !choice.calls.empty();
-    absl::StrAppend(&json, ",\"message\":{\"role\":\"assistant\",\"content\":",
-                    empty ? "null" : Quoted(choice.text), ",\"refusal\":null");
-    std::string list;
-    for (const Choice::Call& call : choice.calls) {
-      AppendItem(CallJson(call.id, call.name, call.arguments), list);
-    }
-    if (!list.empty()) absl::StrAppend(&json, ",\"tool_calls\":[", list, "]");
-    json += '}';
-  } else {
-    absl::StrAppend(&json, ",\"text\":", Quoted(choice.text));
-  }
-  std::string logprobs = "null";
-  if (asked_.parameters.sampling.logprobs >= 0) {
-    logprobs = asked_.is_chat
-                   ? absl::StrCat("{\"content\":[", choice.token_texts, "],\"refusal\":null}")
-                   : absl::StrCat("{\"tokens\":[", choice.token_texts, "],\"token_logprobs\":[",
-                                  choice.token_logprobs, "],\"top_logprobs\":[",
-                                  choice.top_logprobs, "],\"text_offset\":[", choice.offsets, "]}");
-  }
-  return absl::StrCat(
-      json, ",\"logprobs\":", logprobs, ",\"finish_reason\":", Quoted(choice.finish),
-      ",\"stop_reason\":", choice.stop.has_value() ? Quoted(*choice.stop) : "null", "}");
-}
-
-std::string CompletionCall::WholeJson() {
-  std::string choices;
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    AppendItem(ChoiceJson(choices_[i], static_cast<int64_t>(i)), choices);
-  }
-  return absl::StrCat(Head(asked_.is_chat ? "chat.completion" : "text_completion"), "\"choices\":[",
-                      choices, "],", UsageJson(), "}");
+  return scored;
 }
 
 }  // namespace reprise

@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/json/json_writer.h"
 #include "server/chat/tool_calls.h"
 #include "server/generate/token_calls.h"
 #include "server/text_api/text_face.h"
@@ -48,12 +50,18 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
                  std::shared_ptr<HttpExchange> exchange);
 
  private:
+  // A token whose log-probability is told.
+  struct ScoredToken {
+    SampledToken token;
+    bool is_first = false;  // it begins a prompt
+    int64_t offset = 0;     // letters in front of it
+  };
   struct Choice {
     std::string text;
-    std::string logprobs;  // the JSON of tokens so far
-    std::string token_texts, token_logprobs, top_logprobs, offsets;
-    int64_t letters = 0;      // the tokens' so far
-    bool has_prompt = false;  // its tokens are among them
+    std::shared_ptr<const TextModel> model;  // whose tokens are scored
+    std::vector<ScoredToken> scored;         // tokens so far, where the answer is told at its end
+    int64_t letters = 0;                     // the tokens' so far
+    bool has_prompt = false;                 // its tokens are among them
     std::optional<ToolCallReader> reader;
     struct Call {
       std::string id, name, arguments;
@@ -77,19 +85,40 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
   // Adds the event to its choice, and returns its pieces of a stream.
   std::string Take(size_t prompt, Choice& choice, int64_t index, const TokenCallInfo& info,
                    const GenerationEvent& event, const TokenText& text) REQUIRES(mutex_);
-  std::string ChunkOf(Choice& choice, int64_t index, const std::string& content,
-                      const std::vector<ToolCallPart>& calls, const std::string& logprobs)
-      REQUIRES(mutex_);
-  // Returns the members "logprobs" of the event's tokens, after those for the prompt where these
-  // are told.
-  std::string LogprobsOf(Choice& choice, const TokenCallInfo& info, const GenerationEvent& event,
-                         const std::vector<SampledToken>& prompt) REQUIRES(mutex_);
+  // Returns the event's tokens, after those of the prompt where these are told; none where
+  // log-probabilities are not asked for.
+  std::vector<ScoredToken> ScoredOf(Choice& choice, const TokenCallInfo& info,
+                                    const GenerationEvent& event,
+                                    const std::vector<SampledToken>& prompt) REQUIRES(mutex_);
   void Fail(const absl::Status& status) REQUIRES(mutex_);
   void CancelAll();
-  std::string Head(const char* object) const;
-  std::string UsageJson() const REQUIRES(mutex_);
-  std::string WholeJson() REQUIRES(mutex_);
-  std::string ChoiceJson(const Choice& choice, int64_t index) const REQUIRES(mutex_);
+
+  // The JSON of answers and of a stream's events. `write` writes the members after those that all
+  // have.
+  using Members = std::function<void(JsonWriter& json)>;
+  std::string Body(const Members& write) const;
+  std::string Event(const Members& write) const;
+  std::string ChunkOf(const Members& choice) const;
+  std::string ChunksOf(Choice& choice, int64_t index, const std::string& content,
+                       const std::vector<ToolCallPart>& calls,
+                       const std::vector<ScoredToken>& scored) const;
+  std::string WholeJson() const REQUIRES(mutex_);
+  void WriteChoice(const Choice& choice, int64_t index, JsonWriter& json) const;
+  static void WriteMessage(const Choice& choice, JsonWriter& json);
+  static void WriteParts(const Choice& choice, const std::vector<ToolCallPart>& calls,
+                         JsonWriter& json);
+  // `model`: not null where there are tokens.
+  void WriteLogprobs(const TextModel* model, const std::vector<ScoredToken>& scored,
+                     JsonWriter& json) const;
+  static void WriteTextTokens(const TextModel* model, const std::vector<ScoredToken>& scored,
+                              JsonWriter& json);
+  struct Usage {
+    int64_t prompt_tokens, new_tokens, cached_tokens, captures;
+    double first_token_ms;
+  };
+  Usage UsageNow() const REQUIRES(mutex_);
+  static void WriteUsage(const Usage& usage, JsonWriter& json);
+
   void SendPiece(std::string piece, bool last, size_t prompt) REQUIRES(mutex_);
   void Took(size_t prompt);
 

@@ -8,7 +8,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "server/text_api/json_text.h"
 #include "server/text_api/picture_inputs.h"
 #include "server/text_api/vectors.h"
 
@@ -72,20 +71,26 @@ int64_t TokensOf(const VisionResult&) { return 0; }
 template <typename Result>
 absl::StatusOr<std::string> WriteOpenAi(const Result& result, const VectorOptions& options,
                                         bool base64) {
-  std::string json = "{\"object\":\"list\",\"data\":[";
-  for (size_t i = 0; i < result.answers.size(); ++i) {
-    ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, i, options));
-    absl::StrAppend(&json, i > 0 ? "," : "", "{\"object\":\"embedding\",\"index\":", i,
-                    ",\"embedding\":");
-    base64 ? AppendBase64(vector, json) : AppendNumbers(vector, json);
-    json += '}';
-  }
-  json += "],\"model\":";
-  AppendQuoted(NameOf(result), json);
-  const int64_t tokens = TokensOf(result);
-  absl::StrAppend(&json, ",\"usage\":{\"prompt_tokens\":", tokens, ",\"total_tokens\":", tokens,
-                  "}}");
-  return json;
+  JsonWriter json;
+  RETURN_IF_ERROR(json.Object([&]() -> absl::Status {
+    json.Member("object", "list");
+    const auto write = [&](size_t i) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, i, options));
+      json.Object([&] {
+        json.Member("object", "embedding");
+        json.Member("index", i);
+        json.Key("embedding");
+        base64 ? WriteBase64(vector, json) : json.List(vector);
+      });
+      return absl::OkStatus();
+    };
+    json.Key("data");
+    RETURN_IF_ERROR(WriteAnswers(result, write, json));
+    json.Member("model", NameOf(result));
+    WriteUsage(TokensOf(result), json);
+    return absl::OkStatus();
+  }));
+  return json.Take();
 }
 
 AskedPictures AskedOf(PictureInputs inputs,
@@ -131,13 +136,14 @@ absl::StatusOr<AskedTexts> ReadPlain(const Fields& fields, const TextApiContext&
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
   asked.is_dense = true;
   asked.write = [options](const TextResult& result) -> absl::StatusOr<std::string> {
-    std::string json = "[";
-    for (size_t i = 0; i < result.answers.size(); ++i) {
+    JsonWriter json;
+    const auto write = [&](size_t i) -> absl::Status {
       ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, i, options));
-      if (i > 0) json += ',';
-      AppendNumbers(vector, json);
-    }
-    return json + "]";
+      json.List(vector);
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(WriteAnswers(result, write, json));
+    return json.Take();
   };
   return asked;
 }
@@ -169,9 +175,9 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
                               result.answers[i].values));
       RETURN_IF_ERROR(CheckFinite({&close.back(), 1}, i, result.text->offer().output));
     }
-    std::string json;
-    AppendNumbers(close, json);
-    return json;
+    JsonWriter json;
+    json.List(close);
+    return json.Take();
   };
   return asked;
 }
@@ -214,30 +220,30 @@ absl::StatusOr<EmbeddingTypes> EmbeddingTypesOf(const Fields& fields) {
   return types;
 }
 
-// The signs of a vector as bits, the first one highest, eight to a number; `offset` is added to
-// each number.
-void AppendSigns(absl::Span<const float> vector, int offset, std::string& json) {
-  json += '[';
-  for (size_t i = 0; i < vector.size(); i += 8) {
-    int bits = 0;
-    for (size_t bit = 0; bit < 8; ++bit) {
-      bits = 2 * bits + (i + bit < vector.size() && vector[i + bit] > 0 ? 1 : 0);
+// Writes the signs of a vector as bits, the first one highest, eight to a number; `offset` is added
+// to each number.
+void WriteSigns(absl::Span<const float> vector, int offset, JsonWriter& json) {
+  json.Array([&] {
+    for (size_t i = 0; i < vector.size(); i += 8) {
+      int bits = 0;
+      for (size_t bit = 0; bit < 8; ++bit) {
+        bits = 2 * bits + (i + bit < vector.size() && vector[i + bit] > 0 ? 1 : 0);
+      }
+      json.Value(bits + offset);
     }
-    absl::StrAppend(&json, i > 0 ? "," : "", bits + offset);
-  }
-  json += ']';
+  });
 }
 
-void AppendEmbedding(absl::Span<const float> vector, EmbeddingType type, std::string& json) {
+void WriteEmbedding(absl::Span<const float> vector, EmbeddingType type, JsonWriter& json) {
   switch (type) {
     case EmbeddingType::kFloat:
-      return AppendNumbers(vector, json);
+      return json.List(vector);
     case EmbeddingType::kBase64:
-      return AppendBase64(vector, json);
+      return WriteBase64(vector, json);
     case EmbeddingType::kBinary:
-      return AppendSigns(vector, -128, json);
+      return WriteSigns(vector, -128, json);
     case EmbeddingType::kUnsignedBinary:
-      return AppendSigns(vector, 0, json);
+      return WriteSigns(vector, 0, json);
   }
 }
 
@@ -254,11 +260,11 @@ std::string PromptOfInputType(const TextPackage& package, absl::string_view inpu
   return "";
 }
 
-std::string BilledUnits(const TextResult& result) {
-  return absl::StrCat("\"input_tokens\":", result.tokens);
+void WriteBilled(const TextResult& result, JsonWriter& json) {
+  json.Member("input_tokens", result.tokens);
 }
-std::string BilledUnits(const VisionResult& result) {
-  return absl::StrCat("\"images\":", result.answers.size());
+void WriteBilled(const VisionResult& result, JsonWriter& json) {
+  json.Member("images", result.answers.size());
 }
 
 // How a client of Cohere wants the answer, by the version of its protocol.
@@ -278,27 +284,35 @@ absl::StatusOr<std::string> WriteCohereVectors(const Result& result, const Vecto
     ASSIGN_OR_RETURN(std::vector<float> vector, VectorOf(result, i, options));
     vectors.push_back(std::move(vector));
   }
-  std::string json = absl::StrCat("{\"id\":\"embed-", std::time(nullptr), "\",\"response_type\":\"",
-                                  form.is_list ? "embeddings_floats\",\"embeddings\":"
-                                               : "embeddings_by_type\",\"embeddings\":{");
-  for (size_t t = 0; t < form.types.size(); ++t) {
-    const auto& [name, type] = form.types[t];
-    if (!form.is_list) absl::StrAppend(&json, t > 0 ? "," : "", "\"", name, "\":");
-    json += '[';
-    for (size_t i = 0; i < vectors.size(); ++i) {
-      if (i > 0) json += ',';
-      AppendEmbedding(vectors[i], type, json);
+  JsonWriter json;
+  const auto write_vectors = [&](EmbeddingType type) {
+    json.Array([&] {
+      for (const std::vector<float>& vector : vectors) WriteEmbedding(vector, type, json);
+    });
+  };
+  json.Object([&] {
+    json.Member("id", absl::StrCat("embed-", std::time(nullptr)));
+    json.Member("response_type", form.is_list ? "embeddings_floats" : "embeddings_by_type");
+    json.Key("embeddings");
+    if (form.is_list) {
+      write_vectors(form.types.front().second);
+    } else {
+      json.Object([&] {
+        for (const auto& type : form.types) {
+          json.Key(type.first);
+          write_vectors(type.second);
+        }
+      });
     }
-    json += ']';
-  }
-  absl::StrAppend(&json, form.is_list ? "" : "}", ",\"texts\":[");
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (i > 0) json += ',';
-    AppendQuoted(*texts[i], json);
-  }
-  absl::StrAppend(&json, "],\"meta\":{\"api_version\":{\"version\":\"", form.version,
-                  "\"},\"billed_units\":{", BilledUnits(result), "}}}");
-  return json;
+    json.Array("texts", [&] {
+      for (const SharedText& text : texts) json.Value(*text);
+    });
+    json.Object("meta", [&] {
+      json.Object("api_version", [&] { json.Member("version", absl::StrCat(form.version)); });
+      json.Object("billed_units", [&] { WriteBilled(result, json); });
+    });
+  });
+  return json.Take();
 }
 
 template <int kVersion>

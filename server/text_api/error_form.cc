@@ -1,9 +1,8 @@
 #include "server/text_api/error_form.h"
 
-#include "absl/strings/str_cat.h"
 #include "runtime/generate/context_overflow.h"
+#include "runtime/json/json_writer.h"
 #include "server/http/openai_error.h"
-#include "server/text_api/json_text.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -28,33 +27,36 @@ const char* InferenceType(absl::StatusCode code) {
   }
 }
 
-// `why`: JSON.
-std::string OpenAiObject(const std::string& why, const absl::Status& status) {
+void WriteOpenAi(const absl::Status& status, JsonWriter& json) {
   const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status.code()).http);
   // The path is known: the model is the thing that was not found.
   const char* code = absl::IsNotFound(status)    ? "model_not_found"
                      : IsContextOverflow(status) ? "context_length_exceeded"
                                                  : error.code;
-  return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
-                      "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");
+  json.Object("error", [&] {
+    json.Member("message", ErrorMessage(status));
+    json.Member("type", error.type);
+    json.Member("param", nullptr);
+    json.Key("code");
+    code != nullptr ? json.Value(code) : json.Value(nullptr);
+  });
 }
 
 std::string BodyOf(ErrorForm form, const absl::Status& status) {
-  const std::string why = Quoted(ErrorMessage(status));
-  const char* const type = InferenceType(status.code());
-  switch (form) {
-    case ErrorForm::kOpenAi:
-      return absl::StrCat("{\"error\":", OpenAiObject(why, status), "}");
-    case ErrorForm::kOpenAiAndMessage:
-      return absl::StrCat("{\"message\":", why, ",\"detail\":", why,
-                          ",\"error\":", OpenAiObject(why, status), "}");
-    case ErrorForm::kInference:
-      return absl::StrCat("{\"error\":", why, ",\"error_type\":\"", type, "\"}");
-    case ErrorForm::kInferenceAndMessage:
-      return absl::StrCat("{\"message\":", why, ",\"detail\":", why, ",\"error\":", why,
-                          ",\"error_type\":\"", type, "\"}");
-  }
-  return "{}";
+  const std::string why = ErrorMessage(status);
+  JsonWriter json;
+  json.Object([&] {
+    if (form == ErrorForm::kOpenAiAndMessage || form == ErrorForm::kInferenceAndMessage) {
+      json.Member("message", why);
+      json.Member("detail", why);
+    }
+    if (form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage) {
+      return WriteOpenAi(status, json);
+    }
+    json.Member("error", why);
+    json.Member("error_type", InferenceType(status.code()));
+  });
+  return json.Take();
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 #include <ctime>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/json/json_writer.h"
 #include "server/requests/queue.h"
-#include "server/text_api/json_text.h"
 
 namespace reprise {
 namespace {
@@ -14,55 +13,60 @@ HttpReply Json(std::string body) {
   return {.content_type = "application/json", .body = std::move(body)};
 }
 
-std::string ModelObject(const TextApiContext& context, const Repository::Found& found) {
-  std::string json = absl::StrCat("{\"id\":", Quoted(found.version->name),
-                                  ",\"object\":\"model\",\"created\":0,\"owned_by\":\"reprise\"");
+void WriteModel(const TextApiContext& context, const Repository::Found& found, JsonWriter& json) {
   const auto text = context.texts.models->Find(*found.servable->model);
-  if (found.servable->generation != nullptr) {
-    absl::StrAppend(&json, ",\"task\":\"generation\",\"max_model_len\":",
-                    found.servable->generation->generator().context(),
-                    ",\"chats\":", text.ok() && (*text)->Chat(false).ok() ? "true" : "false");
-  } else if (text.ok()) {
-    absl::StrAppend(&json, ",\"task\":\"", TextTaskName((*text)->offer().task), "\"");
-    if ((*text)->max_tokens() > 0) {
-      absl::StrAppend(&json, ",\"max_model_len\":", (*text)->max_tokens());
+  json.Object([&] {
+    json.Member("id", found.version->name);
+    json.Member("object", "model");
+    json.Member("created", 0);
+    json.Member("owned_by", "reprise");
+    if (found.servable->generation != nullptr) {
+      json.Member("task", "generation");
+      json.Member("max_model_len", found.servable->generation->generator().context());
+      json.Member("chats", text.ok() && (*text)->Chat(false).ok());
+    } else if (text.ok()) {
+      json.Member("task", TextTaskName((*text)->offer().task));
+      if ((*text)->max_tokens() > 0) json.Member("max_model_len", (*text)->max_tokens());
     }
-  }
-  return json + "}";
+  });
 }
 
-// {"0": "NEGATIVE", ...} and the other way.
-std::string LabelMaps(const TextModel& text) {
-  std::string by_id, by_label;
+// Writes {"0": "NEGATIVE", ...} and the other way.
+void WriteLabelMaps(const TextModel& text, JsonWriter& json) {
   const std::vector<std::string>& labels = text.package().labels;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    absl::StrAppend(&by_id, i > 0 ? "," : "", "\"", i, "\":", Quoted(labels[i]));
-    absl::StrAppend(&by_label, i > 0 ? "," : "", Quoted(labels[i]), ":", i);
-  }
-  return absl::StrCat("{\"id2label\":{", by_id, "},\"label2id\":{", by_label, "}}");
+  json.Object("id2label", [&] {
+    for (size_t i = 0; i < labels.size(); ++i) json.Member(std::to_string(i), labels[i]);
+  });
+  json.Object("label2id", [&] {
+    for (size_t i = 0; i < labels.size(); ++i) json.Member(labels[i], i);
+  });
 }
 
-std::string TypeObject(const TextModel& text) {
+void WriteType(const TextModel& text, JsonWriter& json) {
   const TextOffer& offer = text.offer();
+  const auto pooled = [&](const std::string& pooling) {
+    json.Object([&] { json.Object("embedding", [&] { json.Member("pooling", pooling); }); });
+  };
+  const auto labelled = [&](const char* kind) {
+    json.Object([&] { json.Object(kind, [&] { WriteLabelMaps(text, json); }); });
+  };
   switch (offer.task) {
     case TextTask::kEmbed: {
       const std::string pooling = PoolingNames(offer.head.steps, "+");
-      return absl::StrCat("{\"embedding\":{\"pooling\":\"", pooling.empty() ? "model" : pooling,
-                          "\"}}");
+      return pooled(pooling.empty() ? "model" : pooling);
     }
     case TextTask::kSparse:
-      return R"({"embedding":{"pooling":"splade"}})";
+      return pooled("splade");
     case TextTask::kTokens:
-      return R"({"embedding":{"pooling":"none"}})";
+      return pooled("none");
     case TextTask::kRank:
-      return absl::StrCat("{\"reranker\":", LabelMaps(text), "}");
+      return labelled("reranker");
     case TextTask::kClassify:
     case TextTask::kTag:
-      return absl::StrCat("{\"classifier\":", LabelMaps(text), "}");
+      return labelled("classifier");
     case TextTask::kNone:
-      break;
+      return json.Value(nullptr);
   }
-  return "null";
 }
 
 // Returns the members that clients of text-embeddings-inference read, each with the bound that
@@ -72,38 +76,53 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
   ASSIGN_OR_RETURN(const std::string model, ChooseModel(context, named, TextTask::kNone));
   ASSIGN_OR_RETURN(const Repository::Found found, context.texts.repository->Find(model, ""));
   ASSIGN_OR_RETURN(const auto text, context.texts.models->Find(*found.servable->model));
-  return absl::StrCat(
-      "{\"model_id\":", Quoted(model), ",\"model_sha\":null,\"model_dtype\":\"",
-      found.servable->settings.precision == Precision::kExact  ? "float32"
-      : found.servable->settings.precision == Precision::kBf16 ? "bfloat16"
-                                                               : "int8",
-      "\",\"model_type\":", TypeObject(*text),
-      ",\"max_concurrent_requests\":", MostWaiting(found.servable->settings),
-      ",\"max_input_length\":", text->max_tokens(),
-      ",\"max_batch_tokens\":", found.servable->settings.max_batch_tokens,
-      ",\"max_batch_requests\":null,\"auto_truncate\":false,\"tokenization_workers\":",
-      context.texts.threads->count(), ",\"version\":", Quoted(context.version),
-      ",\"sha\":null,\"docker_label\":null}");
+  const ModelSettings& settings = found.servable->settings;
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("model_id", model);
+    json.Member("model_sha", nullptr);
+    json.Member("model_dtype", settings.precision == Precision::kExact  ? "float32"
+                               : settings.precision == Precision::kBf16 ? "bfloat16"
+                                                                        : "int8");
+    json.Key("model_type");
+    WriteType(*text, json);
+    json.Member("max_concurrent_requests", MostWaiting(settings));
+    json.Member("max_input_length", text->max_tokens());
+    json.Member("max_batch_tokens", settings.max_batch_tokens);
+    json.Member("max_batch_requests", nullptr);
+    json.Member("auto_truncate", false);
+    json.Member("tokenization_workers", context.texts.threads->count());
+    json.Member("version", context.version);
+    json.Member("sha", nullptr);
+    json.Member("docker_label", nullptr);
+  });
+  return json.Take();
 }
 
 }  // namespace
 
 HttpReply ModelsPage(const TextApiContext& context) {
-  std::string models;
-  for (const Repository::Listed& listed : context.texts.repository->List()) {
-    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
-    // The newest version stands for the name.
-    const auto found = context.texts.repository->Find(listed.version->name, "");
-    if (!found.ok() || found->version != listed.version) continue;
-    absl::StrAppend(&models, models.empty() ? "" : ",", ModelObject(context, *found));
-  }
-  return Json(absl::StrCat("{\"object\":\"list\",\"data\":[", models, "]}"));
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("object", "list");
+    json.Array("data", [&] {
+      for (const Repository::Listed& listed : context.texts.repository->List()) {
+        if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
+        // The newest version stands for the name.
+        const auto found = context.texts.repository->Find(listed.version->name, "");
+        if (found.ok() && found->version == listed.version) WriteModel(context, *found, json);
+      }
+    });
+  });
+  return Json(json.Take());
 }
 
 HttpReply ModelPage(const TextApiContext& context, const std::string& model) {
   const auto found = context.texts.repository->Find(model, "");
   if (!found.ok()) return TextErrorReply(ErrorForm::kOpenAi, found.status());
-  return Json(ModelObject(context, *found));
+  JsonWriter json;
+  WriteModel(context, *found, json);
+  return Json(json.Take());
 }
 
 HttpReply InfoPage(const TextApiContext& context, const std::string& model) {

@@ -6,24 +6,40 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "server/text_api/json_text.h"
 #include "server/text_api/predict.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
 namespace {
 
-// Returns the members in front of "data" that both answers have.
-std::string BeginPooledList(const char* kind, const TextResult& result) {
-  return absl::StrCat("{\"id\":\"", kind, "-", std::time(nullptr),
-                      "\",\"object\":\"list\",\"created\":", std::time(nullptr),
-                      ",\"model\":", Quoted(result.model.version->name), ",\"data\":[");
-}
-
-std::string EndPooledList(const TextResult& result) {
-  return absl::StrCat("],\"usage\":{\"prompt_tokens\":", result.tokens,
-                      ",\"total_tokens\":", result.tokens,
-                      ",\"completion_tokens\":0,\"prompt_tokens_details\":null}}");
+// Returns the answer, whose "data" has an element for each text: `write` writes the members of text
+// number `index` into it.
+template <typename Write>
+absl::StatusOr<std::string> WritePooledList(const char* kind, const TextResult& result,
+                                            const Write& write) {
+  JsonWriter json;
+  RETURN_IF_ERROR(json.Object([&]() -> absl::Status {
+    json.Member("id", absl::StrCat(kind, "-", std::time(nullptr)));
+    json.Member("object", "list");
+    json.Member("created", std::time(nullptr));
+    json.Member("model", result.model.version->name);
+    json.Key("data");
+    const auto write_element = [&](size_t i) {
+      return json.Object([&] {
+        json.Member("index", i);
+        return write(i, json);
+      });
+    };
+    RETURN_IF_ERROR(WriteAnswers(result, write_element, json));
+    json.Object("usage", [&] {
+      json.Member("prompt_tokens", result.tokens);
+      json.Member("total_tokens", result.tokens);
+      json.Member("completion_tokens", 0);
+      json.Member("prompt_tokens_details", nullptr);
+    });
+    return absl::OkStatus();
+  }));
+  return json.Take();
 }
 
 absl::StatusOr<TextRequest> ReadPoolingInput(const Fields& fields, std::string model,
@@ -54,20 +70,17 @@ absl::Status CheckPoolingTask(const Fields& fields, const TextModel& text) {
 }
 
 absl::StatusOr<std::string> WriteClasses(const TextResult& result) {
-  std::string json = BeginPooledList("classify", result);
   const std::vector<std::string>& labels = result.text->package().labels;
-  for (size_t i = 0; i < result.answers.size(); ++i) {
+  return WritePooledList("classify", result, [&](size_t i, JsonWriter& json) -> absl::Status {
     const std::vector<float> shares = LabelShares(*result.text, result.answers[i].values);
     RETURN_IF_ERROR(CheckFinite(shares, i, result.text->offer().output));
     const auto best =
         static_cast<size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
-    absl::StrAppend(&json, i > 0 ? "," : "", "{\"index\":", i, ",\"label\":",
-                    Quoted(best < labels.size() ? labels[best] : absl::StrCat("LABEL_", best)),
-                    ",\"probs\":");
-    AppendNumbers(shares, json);
-    absl::StrAppend(&json, ",\"num_classes\":", shares.size(), "}");
-  }
-  return json + EndPooledList(result);
+    json.Member("label", best < labels.size() ? labels[best] : absl::StrCat("LABEL_", best));
+    json.List("probs", shares);
+    json.Member("num_classes", shares.size());
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<AskedTexts> ReadClassify(const Fields& fields, const TextApiContext& context,
@@ -79,15 +92,11 @@ absl::StatusOr<AskedTexts> ReadClassify(const Fields& fields, const TextApiConte
   return asked;
 }
 
-// The numbers of text number `index`: a vector, scores of labels, or a row of these a token.
-void AppendPooled(const TextResult& result, size_t index, bool base64, std::string& json) {
-  const TextAnswer& answer = result.answers[index];
-  const TextTask task = result.text->offer().task;
-  if (base64) return AppendBase64(answer.values, json);
-  if (task != TextTask::kTag && task != TextTask::kTokens) {
-    return AppendNumbers(answer.values, json);
-  }
-  AppendRows(answer.values, answer.rows, json);
+// Writes the numbers of an answer: a vector, scores of labels, or a row of these a token.
+void WritePooled(const TextAnswer& answer, TextTask task, bool base64, JsonWriter& json) {
+  if (base64) return WriteBase64(answer.values, json);
+  if (task != TextTask::kTag && task != TextTask::kTokens) return json.List(answer.values);
+  WriteRows(answer.values, answer.rows, json);
 }
 
 absl::StatusOr<AskedTexts> ReadPooling(const Fields& fields, const TextApiContext& context,
@@ -105,15 +114,13 @@ absl::StatusOr<AskedTexts> ReadPooling(const Fields& fields, const TextApiContex
   asked.is_dense = true;
   asked.write = [base64 =
                      format == "base64"](const TextResult& result) -> absl::StatusOr<std::string> {
-    std::string json = BeginPooledList("pool", result);
-    for (size_t i = 0; i < result.answers.size(); ++i) {
+    return WritePooledList("pool", result, [&](size_t i, JsonWriter& json) -> absl::Status {
       RETURN_IF_ERROR(CheckFinite(result.answers[i].values, i, result.text->offer().output));
-      absl::StrAppend(&json, i > 0 ? "," : "", "{\"index\":", i,
-                      ",\"object\":\"pooling\",\"data\":");
-      AppendPooled(result, i, base64, json);
-      json += '}';
-    }
-    return json + EndPooledList(result);
+      json.Member("object", "pooling");
+      json.Key("data");
+      WritePooled(result.answers[i], result.text->offer().task, base64, json);
+      return absl::OkStatus();
+    });
   };
   return asked;
 }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/text_api/entities.h"
-#include "server/text_api/json_text.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
@@ -60,42 +59,45 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   return items;
 }
 
-// Returns the labels of text number `index`.
-absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer& answer,
-                                        size_t index, bool raw) {
+// Writes the labels of text number `index`.
+absl::Status WriteScores(const TextModel& model, const TextAnswer& answer, size_t index, bool raw,
+                         JsonWriter& json) {
   const std::vector<float> scores = raw ? answer.values : LabelShares(model, answer.values);
   // One label without a score leaves the order of the others.
   if (absl::c_none_of(scores, [](float score) { return std::isfinite(score); })) {
     RETURN_IF_ERROR(CheckFinite(scores, index, model.offer().output));
   }
-  std::string json = "[";
-  for (const size_t i : ByScore(scores)) {
-    const std::vector<std::string>& labels = model.package().labels;
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"label\":",
-                    Quoted(i < labels.size() ? labels[i] : absl::StrCat("LABEL_", i)),
-                    ",\"score\":");
-    AppendNumber(scores[i], json);
-    json += '}';
-  }
-  return json + "]";
+  const std::vector<std::string>& labels = model.package().labels;
+  json.Array([&] {
+    for (const size_t i : ByScore(scores)) {
+      json.Object([&] {
+        json.Member("label", i < labels.size() ? labels[i] : absl::StrCat("LABEL_", i));
+        json.Member("score", scores[i]);
+      });
+    }
+  });
+  return absl::OkStatus();
 }
 
-// Returns the entities of `text`, which has number `index`.
-absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer& answer,
-                                       size_t index, absl::string_view text, Grouping grouping) {
+// Writes the entities of `text`, which has number `index`.
+absl::Status WriteEntities(const TextModel& model, const TextAnswer& answer, size_t index,
+                           absl::string_view text, Grouping grouping, JsonWriter& json) {
   ASSIGN_OR_RETURN(const std::vector<Entity> entities,
                    EntitiesOf(model, answer, index, text, grouping));
   const bool join = grouping != Grouping::kNone;
-  std::string json = "[";
-  for (const Entity& entity : entities) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"", join ? "entity_group" : "entity",
-                    "\":", Quoted(entity.label), ",\"score\":");
-    AppendNumber(entity.score, json);
-    if (!join) absl::StrAppend(&json, ",\"index\":", entity.index);
-    absl::StrAppend(&json, ",\"word\":", Quoted(entity.word), ",\"start\":", entity.start,
-                    ",\"end\":", entity.end, "}");
-  }
-  return json + "]";
+  json.Array([&] {
+    for (const Entity& entity : entities) {
+      json.Object([&] {
+        json.Member(join ? "entity_group" : "entity", entity.label);
+        json.Member("score", entity.score);
+        if (!join) json.Member("index", entity.index);
+        json.Member("word", entity.word);
+        json.Member("start", entity.start);
+        json.Member("end", entity.end);
+      });
+    }
+  });
+  return absl::OkStatus();
 }
 
 // Returns a model that labels texts or tokens, whichever of the two there is.
@@ -156,15 +158,15 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   }
   asked.write = [tags, alone, raw, grouping, texts = std::move(texts)](
                     const TextResult& result) -> absl::StatusOr<std::string> {
-    std::string json = alone ? "" : "[";
-    for (size_t i = 0; i < result.answers.size(); ++i) {
-      ASSIGN_OR_RETURN(const std::string labels,
-                       tags ? EntityList(*result.text, result.answers[i], i,
-                                         i < texts.size() ? *texts[i] : std::string(), grouping)
-                            : LabelScores(*result.text, result.answers[i], i, raw));
-      absl::StrAppend(&json, i > 0 ? "," : "", labels);
-    }
-    return json + (alone ? "" : "]");
+    JsonWriter json;
+    const auto write = [&](size_t i) {
+      return tags ? WriteEntities(*result.text, result.answers[i], i,
+                                  i < texts.size() ? *texts[i] : std::string(), grouping, json)
+                  : WriteScores(*result.text, result.answers[i], i, raw, json);
+    };
+    // A text alone has its list alone.
+    RETURN_IF_ERROR(alone ? write(0) : WriteAnswers(result, write, json));
+    return json.Take();
   };
   return asked;
 }

@@ -1,12 +1,12 @@
 #include "server/text_api/rerank.h"
 
+#include <algorithm>
 #include <ctime>
 #include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "server/text_api/json_text.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
@@ -105,8 +105,6 @@ std::vector<float> PairScores(const TextResult& result, size_t first, bool raw) 
   return scores;
 }
 
-std::string ModelName(const TextResult& result) { return Quoted(result.model.version->name); }
-
 absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext& context,
                                      const std::string& model) {
   ASSIGN_OR_RETURN(Ranking ranking, ReadRanking(fields, "texts"));
@@ -118,37 +116,46 @@ absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext&
   if (!return_text) ranking.documents.clear();
   asked.write = [raw, texts = std::move(ranking.documents)](const TextResult& result) {
     const std::vector<float> scores = PairScores(result, 1, raw);
-    std::string json = "[";
-    for (const size_t i : ByScore(scores)) {
-      absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"index\":", i, ",\"score\":");
-      AppendNumber(scores[i], json);
-      if (i < texts.size()) absl::StrAppend(&json, ",\"text\":", Quoted(*texts[i]));
-      json += '}';
-    }
-    return absl::StatusOr<std::string>(json + "]");
+    JsonWriter json;
+    json.Array([&] {
+      for (const size_t i : ByScore(scores)) {
+        json.Object([&] {
+          json.Member("index", i);
+          json.Member("score", scores[i]);
+          if (i < texts.size()) json.Member("text", *texts[i]);
+        });
+      }
+    });
+    return absl::StatusOr<std::string>(json.Take());
   };
   return asked;
 }
 
 std::string WriteCohere(const TextResult& result, const SharedTexts& texts, size_t most) {
   const std::vector<float> scores = PairScores(result, 1, /*raw=*/false);
-  std::string json =
-      absl::StrCat("{\"id\":\"rerank-", std::time(nullptr), "\",\"object\":\"list\",",
-                   "\"model\":", ModelName(result), ",\"results\":[");
-  size_t count = 0;
-  for (const size_t i : ByScore(scores)) {
-    if (count == most) break;
-    absl::StrAppend(&json, count++ > 0 ? "," : "", "{\"index\":", i, ",\"relevance_score\":");
-    AppendNumber(scores[i], json);
-    if (i < texts.size())
-      absl::StrAppend(&json, ",\"document\":{\"text\":", Quoted(*texts[i]), "}");
-    json += '}';
-  }
-  absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
-                  ",\"total_tokens\":", result.tokens,
-                  "},\"meta\":{\"api_version\":{\"version\":\"1\"},"
-                  "\"billed_units\":{\"search_units\":1}}}");
-  return json;
+  std::vector<size_t> best = ByScore(scores);
+  best.resize(std::min(best.size(), most));
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("id", absl::StrCat("rerank-", std::time(nullptr)));
+    json.Member("object", "list");
+    json.Member("model", result.model.version->name);
+    json.Array("results", [&] {
+      for (const size_t i : best) {
+        json.Object([&] {
+          json.Member("index", i);
+          json.Member("relevance_score", scores[i]);
+          if (i < texts.size()) json.Object("document", [&] { json.Member("text", *texts[i]); });
+        });
+      }
+    });
+    WriteUsage(result.tokens, json);
+    json.Object("meta", [&] {
+      json.Object("api_version", [&] { json.Member("version", "1"); });
+      json.Object("billed_units", [&] { json.Member("search_units", 1); });
+    });
+  });
+  return json.Take();
 }
 
 absl::StatusOr<AskedTexts> ReadCohere(const Fields& fields, const TextApiContext& context,
@@ -185,18 +192,24 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
     for (size_t i = 0; i < scores.size(); ++i) {
       RETURN_IF_ERROR(CheckFinite({&scores[i], 1}, i, result.text->offer().output));
     }
-    std::string json = absl::StrCat("{\"id\":\"score-", std::time(nullptr),
-                                    "\",\"object\":\"list\",\"created\":", std::time(nullptr),
-                                    ",\"model\":", ModelName(result), ",\"data\":[");
-    for (size_t i = 0; i < scores.size(); ++i) {
-      absl::StrAppend(&json, i > 0 ? "," : "", "{\"index\":", i,
-                      ",\"object\":\"score\",\"score\":");
-      AppendNumber(scores[i], json);
-      json += '}';
-    }
-    absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
-                    ",\"total_tokens\":", result.tokens, "}}");
-    return json;
+    JsonWriter json;
+    json.Object([&] {
+      json.Member("id", absl::StrCat("score-", std::time(nullptr)));
+      json.Member("object", "list");
+      json.Member("created", std::time(nullptr));
+      json.Member("model", result.model.version->name);
+      json.Array("data", [&] {
+        for (size_t i = 0; i < scores.size(); ++i) {
+          json.Object([&] {
+            json.Member("index", i);
+            json.Member("object", "score");
+            json.Member("score", scores[i]);
+          });
+        }
+      });
+      WriteUsage(result.tokens, json);
+    });
+    return json.Take();
   };
   return asked;
 }

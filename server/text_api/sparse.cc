@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "server/text_api/json_text.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
@@ -47,21 +45,22 @@ std::vector<size_t> WordsOf(absl::Span<const float> weights, int64_t most) {
 
 absl::StatusOr<std::string> WriteSparse(const TextResult& result) {
   const int64_t most = result.text->package().most_words;
-  std::string json = "[";
-  for (size_t i = 0; i < result.answers.size(); ++i) {
+  JsonWriter json;
+  const auto write = [&](size_t i) -> absl::Status {
     const std::vector<float>& weights = result.answers[i].values;
     RETURN_IF_ERROR(CheckFinite(weights, i, result.text->offer().output));
-    json += i > 0 ? ",[" : "[";
-    bool first = true;
-    for (const size_t word : WordsOf(weights, most)) {
-      absl::StrAppend(&json, first ? "" : ",", "{\"index\":", word, ",\"value\":");
-      AppendNumber(weights[word], json);
-      json += '}';
-      first = false;
-    }
-    json += ']';
-  }
-  return json + "]";
+    json.Array([&] {
+      for (const size_t word : WordsOf(weights, most)) {
+        json.Object([&] {
+          json.Member("index", word);
+          json.Member("value", weights[word]);
+        });
+      }
+    });
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(WriteAnswers(result, write, json));
+  return json.Take();
 }
 
 absl::StatusOr<AskedTexts> ReadSparse(const Fields& fields, const TextApiContext& context,
@@ -73,13 +72,14 @@ absl::StatusOr<AskedTexts> ReadSparse(const Fields& fields, const TextApiContext
 }
 
 absl::StatusOr<std::string> WriteTokens(const TextResult& result) {
-  std::string json = "[";
-  for (size_t i = 0; i < result.answers.size(); ++i) {
+  JsonWriter json;
+  const auto write = [&](size_t i) -> absl::Status {
     RETURN_IF_ERROR(CheckFinite(result.answers[i].values, i, result.text->offer().output));
-    if (i > 0) json += ',';
-    AppendRows(result.answers[i].values, result.answers[i].rows, json);
-  }
-  return json + "]";
+    WriteRows(result.answers[i].values, result.answers[i].rows, json);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(WriteAnswers(result, write, json));
+  return json.Take();
 }
 
 absl::StatusOr<AskedTexts> ReadTokens(const Fields& fields, const TextApiContext& context,

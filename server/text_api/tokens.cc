@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/json/json_writer.h"
 #include "server/chat/conversation.h"
 #include "server/rest/json_document.h"
-#include "server/text_api/json_text.h"
 
 namespace reprise {
 namespace {
@@ -97,16 +96,20 @@ absl::Status Hold(TokenWork& work) {
 }
 
 std::string TokenList(const TextModel& model, const TextTokens& tokens) {
-  std::string json = "[";
-  for (size_t i = 0; i < tokens.ids.size(); ++i) {
-    const auto [start, end] = tokens.offsets[i];
-    absl::StrAppend(&json, i > 0 ? "," : "", "{\"id\":", tokens.ids[i],
-                    ",\"text\":", Quoted(model.tokenizer().Token(tokens.ids[i])),
-                    ",\"special\":", tokens.special[i] ? "true" : "false");
-    if (!tokens.special[i]) absl::StrAppend(&json, ",\"start\":", start, ",\"stop\":", end);
-    json += '}';
-  }
-  return json + "]";
+  JsonWriter json;
+  json.Array([&] {
+    for (size_t i = 0; i < tokens.ids.size(); ++i) {
+      json.Object([&] {
+        json.Member("id", tokens.ids[i]);
+        json.Member("text", model.tokenizer().Token(tokens.ids[i]));
+        json.Member("special", static_cast<bool>(tokens.special[i]));
+        if (tokens.special[i]) return;
+        json.Member("start", tokens.offsets[i].first);
+        json.Member("stop", tokens.offsets[i].second);
+      });
+    }
+  });
+  return json.Take();
 }
 
 // The JSON in front of element `index` of a list.
@@ -143,16 +146,17 @@ absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
   ASSIGN_OR_RETURN(const bool words, fields.Bool("return_token_strs", false));
   work.element = [words](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(of, i));
-    std::string json =
-        absl::StrCat("{\"count\":", tokens.ids.size(), ",\"max_model_len\":", of.text->max_tokens(),
-                     ",\"tokens\":[", absl::StrJoin(tokens.ids, ","), "],\"token_strs\":");
-    if (!words) return json + "null}";
-    json += '[';
-    for (size_t token = 0; token < tokens.ids.size(); ++token) {
-      if (token > 0) json += ',';
-      AppendQuoted(of.text->tokenizer().Token(tokens.ids[token]), json);
-    }
-    return json + "]}";
+    JsonWriter json;
+    json.Object([&] {
+      json.Member("count", tokens.ids.size());
+      json.Member("max_model_len", of.text->max_tokens());
+      json.List("tokens", tokens.ids);
+      if (!words) return json.Member("token_strs", nullptr);
+      json.Array("token_strs", [&] {
+        for (const uint32_t id : tokens.ids) json.Value(of.text->tokenizer().Token(id));
+      });
+    });
+    return json.Take();
   };
   return absl::OkStatus();
 }
@@ -186,8 +190,10 @@ absl::Status ReadDetokenize(const Fields& fields, TokenWork& work) {
     RETURN_IF_ERROR(CheckIds(of.text->tokenizer(), ids));
     ASSIGN_OR_RETURN(const std::string decoded,
                      of.text->tokenizer().Decode(ids, of.special, [&of] { return of.GoOn(); }));
-    if (!plain) return absl::StrCat("{\"prompt\":", Quoted(decoded), "}");
-    return absl::StrCat(ListPart(i), Quoted(decoded));
+    if (plain) return absl::StrCat(ListPart(i), JsonText(decoded));
+    JsonWriter json;
+    json.Object([&] { json.Member("prompt", decoded); });
+    return json.Take();
   };
   if (plain) work.end = "]";
   return absl::OkStatus();

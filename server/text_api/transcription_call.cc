@@ -9,14 +9,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/hub/languages.h"
 #include "server/speech/spoken_rules.h"
 #include "server/speech/spoken_window.h"
-#include "server/text_api/json_text.h"
 
 namespace reprise {
 namespace {
@@ -26,7 +24,15 @@ constexpr float kTemperatures[] = {0, 0.2f, 0.4f, 0.6f, 0.8f, 1};
 
 constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
 
-std::string Seconds(double seconds) { return FormatText("%.2f", seconds); }
+// Writes a number in the form that `format` gives it.
+void WriteAs(const char* name, const absl::FormatSpec<double>& format, double value,
+             JsonWriter& json) {
+  const std::string number = FormatText(format, value);
+  json.Member(name, RawJson{number});
+}
+void WriteSeconds(const char* name, double seconds, JsonWriter& json) {
+  WriteAs(name, "%.2f", seconds, json);
+}
 
 const SpeechFacts& FactsOf(const AskedTranscript& asked) { return **asked.text->package().speech; }
 
@@ -319,8 +325,12 @@ void TranscriptionCall::Tell(const std::string& json, bool last) {
 void TranscriptionCall::TellText(absl::StatusOr<std::string> part) {
   // A text that cannot be decoded ends the call where its segment is made.
   if (!part.ok() || part->empty()) return;
-  Tell(absl::StrCat("{\"type\":\"transcript.text.delta\",\"delta\":", Quoted(*part), "}"),
-       /*last=*/false);
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("type", "transcript.text.delta");
+    json.Member("delta", *part);
+  });
+  Tell(json.Take(), /*last=*/false);
 }
 
 void TranscriptionCall::Fail(const absl::Status& status) {
@@ -338,37 +348,57 @@ void TranscriptionCall::Finish() {
   model_.version->events->OnAudio(reader_->seconds());
   exchange_->SetTold();
   if (asked_.stream) {
-    return Tell(absl::StrCat("{\"type\":\"transcript.text.done\",\"text\":",
-                             Quoted(transcript_->Text()), ",", UsageJson(), "}"),
-                /*last=*/true);
+    JsonWriter json;
+    json.Object([&] {
+      json.Member("type", "transcript.text.done");
+      WriteText(json);
+    });
+    return Tell(json.Take(), /*last=*/true);
   }
   exchange_->Answer([self = shared_from_this()] { return self->Reply(); });
 }
 
-std::string TranscriptionCall::UsageJson() const {
-  return absl::StrCat("\"usage\":{\"type\":\"duration\",\"seconds\":",
-                      static_cast<int64_t>(std::ceil(reader_->seconds())), "}");
+void TranscriptionCall::WriteText(JsonWriter& json) const {
+  json.Member("text", transcript_->Text());
+  if (asked_.form == TranscriptForm::kVerboseJson && !asked_.stream) WriteSegments(json);
+  json.Object("usage", [&] {
+    json.Member("type", "duration");
+    json.Member("seconds", static_cast<int64_t>(std::ceil(reader_->seconds())));
+  });
 }
 
-std::string TranscriptionCall::VerboseJson() const {
-  std::string segments;
-  for (size_t i = 0; i < transcript_->segments().size(); ++i) {
-    const Segment& segment = transcript_->segments()[i];
-    absl::StrAppend(&segments, i > 0 ? "," : "", "{\"id\":", i, ",\"seek\":", segment.seek,
-                    ",\"start\":", Seconds(segment.start), ",\"end\":", Seconds(segment.end),
-                    ",\"text\":", Quoted(segment.text), ",\"tokens\":[",
-                    absl::StrJoin(segment.ids, ","),
-                    "],\"temperature\":", segment.scores.temperature,
-                    ",\"avg_logprob\":", FormatText("%.6f", segment.scores.logprob),
-                    ",\"compression_ratio\":", FormatText("%.6f", segment.scores.compression_ratio),
-                    ",\"no_speech_prob\":", FormatText("%.6g", segment.scores.no_speech), "}");
-  }
-  const Language* const language = FindLanguage(language_);
-  return absl::StrCat(
-      "{\"task\":\"", asked_.translates ? "translate" : "transcribe", "\",\"language\":",
-      Quoted(language == nullptr ? absl::string_view(language_) : language->name),
-      ",\"duration\":", Seconds(reader_->seconds()), ",\"text\":", Quoted(transcript_->Text()),
-      ",\"segments\":[", segments, "],", UsageJson(), "}");
+void TranscriptionCall::WriteSegments(JsonWriter& json) const {
+  json.Array("segments", [&] {
+    for (size_t i = 0; i < transcript_->segments().size(); ++i) {
+      const Segment& segment = transcript_->segments()[i];
+      json.Object([&] {
+        json.Member("id", i);
+        json.Member("seek", segment.seek);
+        WriteSeconds("start", segment.start, json);
+        WriteSeconds("end", segment.end, json);
+        json.Member("text", segment.text);
+        json.List("tokens", segment.ids);
+        json.Member("temperature", segment.scores.temperature);
+        WriteAs("avg_logprob", "%.6f", segment.scores.logprob, json);
+        WriteAs("compression_ratio", "%.6f", segment.scores.compression_ratio, json);
+        WriteAs("no_speech_prob", "%.6g", segment.scores.no_speech, json);
+      });
+    }
+  });
+}
+
+std::string TranscriptionCall::Json() const {
+  JsonWriter json;
+  json.Object([&] {
+    if (asked_.form == TranscriptForm::kVerboseJson) {
+      const Language* const language = FindLanguage(language_);
+      json.Member("task", asked_.translates ? "translate" : "transcribe");
+      json.Member("language", language == nullptr ? absl::string_view(language_) : language->name);
+      WriteSeconds("duration", reader_->seconds(), json);
+    }
+    WriteText(json);
+  });
+  return json.Take();
 }
 
 HttpReply TranscriptionCall::Reply() const {
@@ -380,12 +410,10 @@ HttpReply TranscriptionCall::Reply() const {
     case TranscriptForm::kVtt:
       return {.content_type = "text/vtt; charset=utf-8", .body = transcript_->Vtt()};
     case TranscriptForm::kVerboseJson:
-      return {.content_type = "application/json", .body = VerboseJson()};
     case TranscriptForm::kJson:
       break;
   }
-  return {.content_type = "application/json",
-          .body = absl::StrCat("{\"text\":", Quoted(transcript_->Text()), ",", UsageJson(), "}")};
+  return {.content_type = "application/json", .body = Json()};
 }
 
 }  // namespace reprise

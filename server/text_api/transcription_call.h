@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/json/json_writer.h"
 #include "server/generate/token_calls.h"
 #include "server/speech/audio_reader.h"
 #include "server/speech/log_mel.h"
@@ -82,8 +83,10 @@ class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall>
   void Tell(const std::string& json, bool last);
   void TellText(absl::StatusOr<std::string> part);
   HttpReply Reply() const;
-  std::string VerboseJson() const;
-  std::string UsageJson() const;
+  std::string Json() const;
+  // Writes the members that every form in JSON ends with.
+  void WriteText(JsonWriter& json) const;
+  void WriteSegments(JsonWriter& json) const;
 
   // Constant after construction.
   const TextApiContext context_;

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace reprise {
@@ -79,6 +80,26 @@ absl::Status CheckFinite(absl::Span<const float> numbers, size_t index, absl::st
                      output, "\" gives, is ", numbers[i], "; no such number can be answered"));
   }
   return absl::OkStatus();
+}
+
+void WriteBase64(absl::Span<const float> values, JsonWriter& json) {
+  json.Value(absl::Base64Escape(
+      {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+}
+
+void WriteRows(absl::Span<const float> values, int64_t rows, JsonWriter& json) {
+  const auto count = static_cast<size_t>(rows);
+  const size_t width = count == 0 ? 0 : values.size() / count;
+  json.Array([&] {
+    for (size_t row = 0; row < count; ++row) json.List(values.subspan(row * width, width));
+  });
+}
+
+void WriteUsage(int64_t tokens, JsonWriter& json) {
+  json.Object("usage", [&] {
+    json.Member("prompt_tokens", tokens);
+    json.Member("total_tokens", tokens);
+  });
 }
 
 float Activate(Activation activation, float x) {

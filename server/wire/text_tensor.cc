@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,6 +56,20 @@ absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts
   if (at == bytes.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("its ", elements, " texts take ", at, " bytes, the request has ", bytes.size()));
+}
+
+absl::StatusOr<std::vector<absl::string_view>> TextsOfInput(absl::string_view name,
+                                                            absl::string_view bytes,
+                                                            int64_t elements) {
+  RequestTexts texts(std::make_shared<const Vocabulary>());
+  std::vector<int64_t> places;
+  if (const absl::Status decoded = DecodeTexts(bytes, elements, texts, places); !decoded.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", name, "\": ", decoded.message()));
+  }
+  std::vector<absl::string_view> views;
+  views.reserve(places.size());
+  for (const int64_t place : places) views.push_back(texts.Text(place).value_or(""));
+  return views;
 }
 
 absl::Status EncodeTexts(const RequestTexts& texts, int64_t most, std::string& bytes) {

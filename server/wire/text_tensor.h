@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/vocabulary.h"
 
@@ -20,6 +21,11 @@ namespace reprise {
 // of them.
 absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts& texts,
                          std::vector<int64_t>& places);
+
+// Returns the `elements` texts in `bytes` as views of it. The same errors, after the input's name.
+absl::StatusOr<std::vector<absl::string_view>> TextsOfInput(absl::string_view name,
+                                                            absl::string_view bytes,
+                                                            int64_t elements);
 
 // Replaces `bytes`, places of int64, by their texts. RESOURCE_EXHAUSTED where they take more
 // than `most` bytes, which is known before any is written; INTERNAL for an invalid place.

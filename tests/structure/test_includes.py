@@ -15,6 +15,7 @@ ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).
 MAY_INCLUDE = {
     "runtime/base": [],
     "runtime/base/cpu": ["runtime/base"],
+    "runtime/json": ["runtime/base"],
     "runtime/bucket": ["runtime/base"],
     "runtime/graph": ["runtime/base"],
     "runtime/memory": ["runtime/graph"],
@@ -83,7 +84,7 @@ MAY_INCLUDE = {
     # Proofs of padding, which run a model through what the engine gives them.
     "runtime/verify": ["runtime/recipe", "runtime/certify"],
     "runtime/engine/types": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/verify"],
-    "runtime/engine/metrics": ["runtime/engine/types"],
+    "runtime/engine/metrics": ["runtime/engine/types", "runtime/json"],
     "runtime/engine/replay": ["runtime/engine/types"],
     "runtime/engine/traffic": ["runtime/engine/types"],
     "runtime/engine/parameters": ["runtime/engine/replay"],

@@ -9,7 +9,7 @@
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {

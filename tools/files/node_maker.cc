@@ -83,6 +83,35 @@ std::string NodeMaker::Reduce(const std::string& op, const std::string& value,
   return result;
 }
 
+std::string NodeMaker::Range(const std::string& count) {
+  return Add("Range", {Int(0), count, Int(1)});
+}
+
+std::string NodeMaker::ReduceMasked(const std::string& op, const std::string& value,
+                                    const std::string& mask, const std::vector<int64_t>& axes,
+                                    bool keepdims,
+                                    const std::function<std::string(float)>& number) {
+  const bool mean = op == "ReduceMean";
+  const std::string kept = Add("Where", {mask, value, number(static_cast<float>(*NeutralOf(op)))});
+  const std::string reduced = Reduce(mean ? "ReduceSum" : op, kept, axes, keepdims);
+  if (!mean) return reduced;
+  const std::string ones = Add("Where", {mask, number(1), number(0)});
+  const std::string all = Add("Expand", {ones, Add("Shape", {value})});
+  return Add("Div", {reduced, Reduce("ReduceSum", all, axes, keepdims)});
+}
+
+std::string NodeMaker::AddMaskOutput(const std::string& name, const std::string& mask) {
+  for (auto& output : *graph_.mutable_output()) {
+    if (output.name() == name) output.mutable_type()->mutable_tensor_type()->clear_shape();
+  }
+  const std::string added = Unique(absl::StrCat(name, ".mask"));
+  Rename(Add("Identity", {mask}), added);
+  onnx::ValueInfoProto& output = *graph_.add_output();
+  output.set_name(added);
+  output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
+  return added;
+}
+
 std::string NodeMaker::Like(float constant, const std::string& value) {
   return opset_ >= 15 ? Add("CastLike", {Float(constant), value}) : Float(constant);
 }
@@ -124,11 +153,13 @@ std::string NodeMaker::Float(float value, int dtype) {
   return tensor.name();
 }
 
-const onnx::TensorProto* NodeMaker::FindConstant(const std::string& value) const {
-  for (const auto& tensor : graph_.initializer()) {
+namespace {
+
+const onnx::TensorProto* FindConstant(const onnx::GraphProto& graph, const std::string& value) {
+  for (const auto& tensor : graph.initializer()) {
     if (tensor.name() == value) return &tensor;
   }
-  for (const auto& node : graph_.node()) {
+  for (const auto& node : graph.node()) {
     if (node.op_type() != "Constant" || node.output(0) != value) continue;
     for (const auto& attribute : node.attribute()) {
       if (attribute.name() == "value") return &attribute.t();
@@ -137,8 +168,11 @@ const onnx::TensorProto* NodeMaker::FindConstant(const std::string& value) const
   return nullptr;
 }
 
-std::optional<std::vector<int64_t>> NodeMaker::ReadInts(const std::string& value) const {
-  for (const auto& node : graph_.node()) {
+}  // namespace
+
+std::optional<std::vector<int64_t>> ReadInts(const onnx::GraphProto& graph,
+                                             const std::string& value) {
+  for (const auto& node : graph.node()) {
     if (node.op_type() != "Constant" || node.output(0) != value) continue;
     for (const auto& attribute : node.attribute()) {
       if (attribute.name() == "value_int") return std::vector<int64_t>{attribute.i()};
@@ -146,7 +180,7 @@ std::optional<std::vector<int64_t>> NodeMaker::ReadInts(const std::string& value
       return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
     }
   }
-  const onnx::TensorProto* const tensor = FindConstant(value);
+  const onnx::TensorProto* const tensor = FindConstant(graph, value);
   if (tensor == nullptr) return std::nullopt;
   std::vector<int64_t> values(tensor->int64_data().begin(), tensor->int64_data().end());
   const std::string& raw = tensor->raw_data();
@@ -167,22 +201,22 @@ std::optional<std::vector<int64_t>> NodeMaker::ReadInts(const std::string& value
   return values;
 }
 
-std::optional<int> NodeMaker::RankOfConstant(const std::string& value) const {
-  for (const auto& node : graph_.node()) {
+std::optional<int> RankOfConstant(const onnx::GraphProto& graph, const std::string& value) {
+  for (const auto& node : graph.node()) {
     if (node.op_type() != "Constant" || node.output(0) != value) continue;
     for (const auto& attribute : node.attribute()) {
       if (attribute.name() == "value_int" || attribute.name() == "value_float") return 0;
       if (attribute.name() == "value_ints" || attribute.name() == "value_floats") return 1;
     }
   }
-  const onnx::TensorProto* const tensor = FindConstant(value);
+  const onnx::TensorProto* const tensor = FindConstant(graph, value);
   if (tensor == nullptr) return std::nullopt;
   return tensor->dims_size();
 }
 
-bool NodeMaker::HasOneElement(const std::string& value) const {
-  if (RankOfConstant(value) == 0) return true;
-  const onnx::TensorProto* const tensor = FindConstant(value);
+bool HasOneElement(const onnx::GraphProto& graph, const std::string& value) {
+  if (RankOfConstant(graph, value) == 0) return true;
+  const onnx::TensorProto* const tensor = FindConstant(graph, value);
   return tensor != nullptr && std::all_of(tensor->dims().begin(), tensor->dims().end(),
                                           [](int64_t dim) { return dim == 1; });
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/onnx/file/onnx_proto.h"
@@ -23,6 +25,8 @@ class NodeMaker {
 
   // Adds a node after the ones made since TakeNodes; returns the name of its first output.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs, int outputs = 1);
+  // Adds a node as it is.
+  void AddCopy(onnx::NodeProto node) { added_.push_back(std::move(node)); }
   // Attributes of the node that was added last.
   void SetInt(const char* name, int64_t value);
   void SetInts(const char* name, const std::vector<int64_t>& values);
@@ -36,6 +40,15 @@ class NodeMaker {
   std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
   std::string Reduce(const std::string& op, const std::string& value,
                      const std::vector<int64_t>& axes, bool keepdims);
+  // 0 up to `count`, which is left out.
+  std::string Range(const std::string& count);
+  // Reduces the elements of `value` that `mask` keeps; a mean divides by their number. `number`
+  // makes a constant of the values' type.
+  std::string ReduceMasked(const std::string& op, const std::string& value, const std::string& mask,
+                           const std::vector<int64_t>& axes, bool keepdims,
+                           const std::function<std::string(float)>& number);
+  // The output `name` has any size from now on; `mask` becomes an output, whose name it returns.
+  std::string AddMaskOutput(const std::string& name, const std::string& mask);
   // `constant` with the type of `value`.
   std::string Like(float constant, const std::string& value);
 
@@ -44,20 +57,19 @@ class NodeMaker {
   // Returns a number of no dims; of this TensorProto::DataType.
   std::string Float(float value, int dtype = onnx::TensorProto::FLOAT);
 
-  // Returns the integers of an initialiser or a Constant; nullopt where `value` is none.
-  std::optional<std::vector<int64_t>> ReadInts(const std::string& value) const;
-  std::optional<int> RankOfConstant(const std::string& value) const;
-  bool HasOneElement(const std::string& value) const;
-
  private:
-  const onnx::TensorProto* FindConstant(const std::string& value) const;
-
   onnx::GraphProto& graph_;
   int64_t opset_ = 0;
   std::string prefix_;
   std::set<std::string> taken_;
   std::vector<onnx::NodeProto> added_;
 };
+
+// Returns the integers of an initialiser or a Constant; nullopt where `value` is none.
+std::optional<std::vector<int64_t>> ReadInts(const onnx::GraphProto& graph,
+                                             const std::string& value);
+std::optional<int> RankOfConstant(const onnx::GraphProto& graph, const std::string& value);
+bool HasOneElement(const onnx::GraphProto& graph, const std::string& value);
 
 // Returns an attribute of `node`; where it is absent `fallback`, or none.
 int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback);

@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
 #include "tools/files/node_maker.h"
+#include "tools/files/suppression_form.h"
 
 namespace reprise::cli {
 namespace {
@@ -76,7 +77,7 @@ class RowRewriter {
     maker_.SetInt("axis", axis);
     maker_.SetInt("largest", IntAttribute(node, "largest", 1));
     const std::string count = maker_.Add("Reshape", {all, maker_.Ints({})});
-    const std::string places = Range(count);
+    const std::string places = maker_.Range(count);
     mask_ = maker_.Add("Less", {places, node.input(1)});
     rows_[node.output(0)] = {.name = values, .dim = axis, .rank = rank};
     if (node.output_size() > 1) {
@@ -87,7 +88,7 @@ class RowRewriter {
 
   absl::StatusOr<int64_t> MostBoxes(const NodeProto& node) const {
     std::optional<std::vector<int64_t>> most;
-    if (node.input_size() > 2 && !node.input(2).empty()) most = maker_.ReadInts(node.input(2));
+    if (node.input_size() > 2 && !node.input(2).empty()) most = ReadInts(graph_, node.input(2));
     int64_t boxes = most.has_value() && most->size() == 1 ? (*most)[0] : 0;
     if (options_.most_boxes > 0) {
       boxes = boxes > 0 ? std::min(boxes, options_.most_boxes) : options_.most_boxes;
@@ -102,124 +103,12 @@ class RowRewriter {
     return boxes;
   }
 
-  // The corners of boxes, each [batch, classes, boxes], and their areas.
-  struct Corners {
-    std::string top, left, bottom, right, area;
-  };
-
-  Corners CornersOf(const NodeProto& node, const std::string& shape) {
-    const std::string turned = maker_.Add("Transpose", {node.input(0)});
-    maker_.SetInts("perm", {0, 2, 1});
-    std::string column[4];
-    for (int64_t i = 0; i < 4; ++i) {
-      column[i] = maker_.Add("Gather", {turned, maker_.Ints({i})});
-      maker_.SetInt("axis", 1);
-    }
-    Corners corners;
-    if (IntAttribute(node, "center_point_box", 0) != 0) {
-      const std::string half = maker_.Float(0.5);
-      const std::string width = maker_.Add("Mul", {column[2], half});
-      const std::string height = maker_.Add("Mul", {column[3], half});
-      corners = {.top = maker_.Add("Sub", {column[1], height}),
-                 .left = maker_.Add("Sub", {column[0], width}),
-                 .bottom = maker_.Add("Add", {column[1], height}),
-                 .right = maker_.Add("Add", {column[0], width})};
-    } else {
-      corners = {.top = maker_.Add("Min", {column[0], column[2]}),
-                 .left = maker_.Add("Min", {column[1], column[3]}),
-                 .bottom = maker_.Add("Max", {column[0], column[2]}),
-                 .right = maker_.Add("Max", {column[1], column[3]})};
-    }
-    for (std::string* side : {&corners.top, &corners.left, &corners.bottom, &corners.right}) {
-      *side = maker_.Add("Expand", {*side, shape});
-    }
-    corners.area = AreaOf(corners);
-    return corners;
-  }
-
-  std::string AreaOf(const Corners& corners) {
-    return maker_.Add("Mul", {maker_.Add("Sub", {corners.bottom, corners.top}),
-                              maker_.Add("Sub", {corners.right, corners.left})});
-  }
-
-  // Returns how much of its union with the boxes of `all` the box of `best` covers.
-  std::string Overlap(const Corners& all, const Corners& best, const std::string& zero) {
-    const auto side = [&](const std::string& end, const std::string& best_end,
-                          const std::string& begin, const std::string& best_begin) {
-      const std::string length = maker_.Add(
-          "Sub", {maker_.Add("Min", {end, best_end}), maker_.Add("Max", {begin, best_begin})});
-      return maker_.Add("Max", {length, zero});
-    };
-    const std::string both = maker_.Add("Mul", {side(all.bottom, best.bottom, all.top, best.top),
-                                                side(all.right, best.right, all.left, best.left)});
-    const std::string either = maker_.Add("Sub", {maker_.Add("Add", {all.area, best.area}), both});
-    return maker_.Add("Div", {both, either});
-  }
-
   absl::Status StartSuppression(const NodeProto& node) {
     ASSIGN_OR_RETURN(const int64_t rounds, MostBoxes(node));
-    const auto has = [&](int i) { return node.input_size() > i && !node.input(i).empty(); };
-    const std::string shape = maker_.Add("Shape", {node.input(1)});
-    const Corners all = CornersOf(node, shape);
-    const std::string zero = maker_.Float(0), gone = maker_.Float(-kInfinity);
-    const std::string limit = has(3) ? node.input(3) : zero;
-    const std::string places = Range(SizeOf(shape, 2));
-    std::string left = node.input(1);
-    if (has(4)) {
-      left = maker_.Add("Where", {maker_.Add("Greater", {left, node.input(4)}), left, gone});
-    }
-    std::vector<std::string> found, there;
-    for (int64_t round = 0; round < rounds; ++round) {
-      const std::string best = maker_.Add("ArgMax", {left});
-      maker_.SetInt("axis", 2);
-      const std::string score = maker_.Reduce("ReduceMax", left, {2}, /*keepdims=*/true);
-      found.push_back(best);
-      there.push_back(maker_.Add("Greater", {score, gone}));
-      if (round + 1 == rounds) break;
-      const auto at_best = [&](const std::string& side) {
-        const std::string one = maker_.Add("GatherElements", {side, best});
-        maker_.SetInt("axis", 2);
-        return one;
-      };
-      Corners box = {.top = at_best(all.top),
-                     .left = at_best(all.left),
-                     .bottom = at_best(all.bottom),
-                     .right = at_best(all.right)};
-      box.area = AreaOf(box);
-      const std::string covered = maker_.Add("Greater", {Overlap(all, box, zero), limit});
-      const std::string taken = maker_.Add("Equal", {places, best});
-      left = maker_.Add("Where", {maker_.Add("Or", {covered, taken}), gone, left});
-    }
-    MakeFound(node, shape, found, there);
+    const FoundBoxes found = MakeSuppression(node, rounds, maker_);
+    mask_ = found.mask;
+    rows_[node.output(0)] = {.name = found.rows, .dim = 0, .rank = 2, .last = 3};
     return absl::OkStatus();
-  }
-
-  // The rows [batch, class, box] of all rounds.
-  void MakeFound(const NodeProto& node, const std::string& shape,
-                 const std::vector<std::string>& found, const std::vector<std::string>& there) {
-    const std::string boxes = maker_.Add("Concat", found);
-    maker_.SetInt("axis", 2);
-    const std::string valid = maker_.Add("Concat", there);
-    maker_.SetInt("axis", 2);
-    const std::string of_rounds = maker_.Add("Shape", {boxes});
-    const std::string batch = maker_.Unsqueeze(Range(SizeOf(shape, 0)), {1, 2});
-    const std::string label = maker_.Unsqueeze(Range(SizeOf(shape, 1)), {1});
-    std::vector<std::string> columns;
-    for (const std::string& index : {maker_.Add("Expand", {batch, of_rounds}),
-                                     maker_.Add("Expand", {label, of_rounds}), boxes}) {
-      columns.push_back(maker_.Add("Reshape", {index, maker_.Ints({-1, 1})}));
-    }
-    const std::string rows = maker_.Add("Concat", columns);
-    maker_.SetInt("axis", 1);
-    mask_ = maker_.Add("Reshape", {valid, maker_.Ints({-1})});
-    rows_[node.output(0)] = {.name = rows, .dim = 0, .rank = 2, .last = 3};
-  }
-
-  std::string SizeOf(const std::string& shape, int64_t dim) {
-    return maker_.Add("Gather", {shape, maker_.Int(dim)});
-  }
-  std::string Range(const std::string& count) {
-    return maker_.Add("Range", {maker_.Int(0), count, maker_.Int(1)});
   }
 
   // ---- The nodes that read the rows.
@@ -264,7 +153,7 @@ class RowRewriter {
       if (input.empty()) continue;
       const auto it = rows_.find(input);
       if (it == rows_.end()) {
-        if (!maker_.HasOneElement(input)) return NoForm(node, "reads another value with the rows");
+        if (!HasOneElement(graph_, input)) return NoForm(node, "reads another value with the rows");
         continue;
       }
       if (!first && (it->second.dim != result.dim || it->second.rank != result.rank)) {
@@ -283,8 +172,8 @@ class RowRewriter {
     const auto indices = rows_.find(node.input(1));
     int64_t axis = IntAttribute(node, "axis", 0);
     if (data != rows_.end()) {
-      const std::optional<std::vector<int64_t>> picked = maker_.ReadInts(node.input(1));
-      const std::optional<int> rank = maker_.RankOfConstant(node.input(1));
+      const std::optional<std::vector<int64_t>> picked = ReadInts(graph_, node.input(1));
+      const std::optional<int> rank = RankOfConstant(graph_, node.input(1));
       if (!picked.has_value() || !rank.has_value())
         return NoForm(node, "picks by data from the rows");
       if (axis < 0) axis += data->second.rank;
@@ -359,7 +248,7 @@ class RowRewriter {
     if (op == "Squeeze" || op == "Unsqueeze") return FollowSqueeze(node, result);
     if (op == "Reshape") return FollowReshape(node, result);
     if (op == "Slice" && node.input_size() > 3) {
-      const auto axes = maker_.ReadInts(node.input(3));
+      const auto axes = ReadInts(graph_, node.input(3));
       if (!axes.has_value()) return NoForm(node, "cuts along dims that data name");
       for (int64_t axis : *axes) {
         if ((axis < 0 ? axis + result.rank : axis) == result.dim)
@@ -389,7 +278,7 @@ class RowRewriter {
   absl::Status FollowSqueeze(const NodeProto& node, Rows& result) const {
     std::vector<int64_t> axes = IntsAttribute(node, "axes");
     if (node.input_size() > 1) {
-      const auto read = maker_.ReadInts(node.input(1));
+      const auto read = ReadInts(graph_, node.input(1));
       if (read.has_value()) axes = *read;
     }
     if (axes.empty()) return NoForm(node, "names no dims");
@@ -412,7 +301,7 @@ class RowRewriter {
 
   // One column becomes a list, and stays one.
   absl::Status FollowReshape(const NodeProto& node, Rows& result) const {
-    const auto shape = maker_.ReadInts(node.input(1));
+    const auto shape = ReadInts(graph_, node.input(1));
     const bool column = result.dim == 0 && result.rank == 2 && result.last == 1;
     const bool list = result.dim == 0 && result.rank == 1;
     if (!shape.has_value() || shape->empty() || (*shape)[0] != -1 || !(column || list)) {
@@ -432,7 +321,7 @@ class RowRewriter {
     const Rows& rows = rows_.at(node.input(0));
     std::vector<int64_t> axes = IntsAttribute(node, "axes");
     if (node.input_size() > 1 && !node.input(1).empty()) {
-      const auto read = maker_.ReadInts(node.input(1));
+      const auto read = ReadInts(graph_, node.input(1));
       if (!read.has_value()) return NoForm(node, "reduces along dims that data name");
       axes = *read;
     }
@@ -460,19 +349,9 @@ class RowRewriter {
       return absl::OkStatus();
     }
     maker_.SetPrefix(node.name().empty() ? node.output(0) : node.name());
-    const bool mean = node.op_type() == "ReduceMean";
-    const std::string mask = Widened(rows);
-    const std::string neutral =
-        maker_.Like(static_cast<float>(*NeutralOf(node.op_type())), rows.name);
-    const std::string kept = maker_.Add("Where", {mask, rows.name, neutral});
-    std::string result = maker_.Reduce(mean ? "ReduceSum" : node.op_type(), kept, axes, keepdims);
-    if (mean) {
-      const std::string ones =
-          maker_.Add("Where", {mask, maker_.Like(1, rows.name), maker_.Like(0, rows.name)});
-      const std::string all = maker_.Add("Expand", {ones, maker_.Add("Shape", {rows.name})});
-      const std::string count = maker_.Reduce("ReduceSum", all, axes, keepdims);
-      result = maker_.Add("Div", {result, count});
-    }
+    const auto number = [&](float value) { return maker_.Like(value, rows.name); };
+    const std::string result =
+        maker_.ReduceMasked(node.op_type(), rows.name, Widened(rows), axes, keepdims, number);
     maker_.Rename(result, node.output(0));
     replaced_[i] = maker_.TakeNodes();
     return absl::OkStatus();
@@ -501,18 +380,11 @@ class RowRewriter {
       const Rows& rows = rows_.at(name);
       maker_.SetPrefix(name);
       int dtype = onnx::TensorProto::FLOAT;
-      for (auto& output : *graph_.mutable_output()) {
-        if (output.name() != name) continue;
-        output.mutable_type()->mutable_tensor_type()->clear_shape();
-        dtype = output.type().tensor_type().elem_type();
+      for (const auto& output : graph_.output()) {
+        if (output.name() == name) dtype = output.type().tensor_type().elem_type();
       }
-      const std::string zero = maker_.Float(0, dtype);
-      maker_.Rename(maker_.Add("Where", {Widened(rows), rows.name, zero}), name);
-      const std::string mask = maker_.Unique(absl::StrCat(name, ".mask"));
-      maker_.Rename(maker_.Add("Identity", {mask_}), mask);
-      onnx::ValueInfoProto& added = *graph_.add_output();
-      added.set_name(mask);
-      added.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
+      maker_.Rename(maker_.Add("Where", {Widened(rows), rows.name, maker_.Float(0, dtype)}), name);
+      const std::string mask = maker_.AddMaskOutput(name, mask_);
       outputs_.push_back({.name = name, .mask = mask, .dim = rows.dim});
     }
     last_ = maker_.TakeNodes();
@@ -537,7 +409,6 @@ class RowRewriter {
                 infos.end());
   }
 
-  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const RowFormOptions& options_;
   onnx::GraphProto& graph_;
   NodeMaker maker_;

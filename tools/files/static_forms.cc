@@ -1,10 +1,6 @@
 #include "tools/files/static_forms.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -33,10 +29,8 @@ class Finder {
   explicit Finder(const onnx::GraphProto& graph) : graph_(graph) {
     for (int i = 0; i < graph.node_size(); ++i) {
       for (const std::string& input : graph.node(i).input()) users_[input].push_back(i);
-      for (const std::string& output : graph.node(i).output()) producer_[output] = i;
     }
     for (const auto& output : graph.output()) outputs_.insert(output.name());
-    for (const auto& tensor : graph.initializer()) initializers_[tensor.name()] = &tensor;
   }
 
   std::vector<StaticForm> Run() {
@@ -49,26 +43,6 @@ class Finder {
 
  private:
   const onnx::NodeProto& node(int i) const { return graph_.node(i); }
-
-  bool IsConstant(const std::string& value) const {
-    if (initializers_.contains(value)) return true;
-    const auto it = producer_.find(value);
-    return it != producer_.end() && node(it->second).op_type() == "Constant";
-  }
-
-  bool HasOneElement(const std::string& value) const {
-    const onnx::TensorProto* tensor = nullptr;
-    if (const auto it = initializers_.find(value); it != initializers_.end()) tensor = it->second;
-    if (const auto it = producer_.find(value); tensor == nullptr && it != producer_.end()) {
-      for (const auto& attribute : node(it->second).attribute()) {
-        if (attribute.name() == "value") tensor = &attribute.t();
-        if (attribute.name() == "value_float" || attribute.name() == "value_int") return true;
-      }
-    }
-    if (tensor == nullptr) return false;
-    return std::all_of(tensor->dims().begin(), tensor->dims().end(),
-                       [](int64_t dim) { return dim == 1; });
-  }
 
   // Returns the only node that reads `value`, or -1.
   int OnlyUser(const std::string& value) const {
@@ -111,13 +85,6 @@ class Finder {
       return form;
     }
     return std::nullopt;
-  }
-
-  static int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback) {
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.name() == name) return attribute.i();
-    }
-    return fallback;
   }
 
   // NonZero, then Transpose and GatherND; or for a mask of one dim Squeeze or Reshape and Gather.
@@ -181,7 +148,10 @@ class Finder {
       if (next < 0) return false;
       const onnx::NodeProto& at = node(next);
       if (NeutralOf(at.op_type()).has_value() && at.input(0) == value) {
-        if (at.input_size() > 1 && !at.input(1).empty() && !IsConstant(at.input(1))) return false;
+        if (at.input_size() > 1 && !at.input(1).empty() &&
+            !RankOfConstant(graph_, at.input(1)).has_value()) {
+          return false;
+        }
         form.known = true;
         form.reduction = next;
         form.output = at.output(0);
@@ -190,7 +160,7 @@ class Finder {
       }
       if (!Elementwise().contains(at.op_type()) || at.output_size() != 1) return false;
       for (const std::string& input : at.input()) {
-        if (input != value && !input.empty() && !HasOneElement(input)) return false;
+        if (input != value && !input.empty() && !HasOneElement(graph_, input)) return false;
       }
       form.chain.push_back(next);
       value = at.output(0);
@@ -199,18 +169,14 @@ class Finder {
 
   const onnx::GraphProto& graph_;
   absl::flat_hash_map<std::string, std::vector<int>> users_;
-  absl::flat_hash_map<std::string, int> producer_;
   absl::flat_hash_set<std::string> outputs_;
-  absl::flat_hash_map<std::string, const onnx::TensorProto*> initializers_;
 };
 
 class Rewriter {
  public:
   Rewriter(const StaticForm& form, const FormFacts& facts, onnx::ModelProto& model)
-      : form_(form), facts_(facts), model_(model), graph_(*model.mutable_graph()) {
-    for (const auto& opset : model.opset_import()) {
-      if (opset.domain().empty() || opset.domain() == "ai.onnx") opset_ = opset.version();
-    }
+      : form_(form), facts_(facts), graph_(*model.mutable_graph()), maker_(model) {
+    maker_.SetPrefix(form.node);
   }
 
   absl::Status Run() {
@@ -226,10 +192,10 @@ class Rewriter {
                        "' reduces along other dims than those that are selected"));
     }
     std::string values = form_.values;
-    std::string mask = New("Cast", {form_.mask}, "mask");
-    SetInt("to", onnx::TensorProto::BOOL);
+    std::string mask = maker_.Add("Cast", {form_.mask});
+    maker_.SetInt("to", onnx::TensorProto::BOOL);
     if (form_.flattens) {
-      values = New("Reshape", {values, Ints("flat", {-1})}, "flat");
+      values = maker_.Add("Reshape", {values, maker_.Ints({-1})});
     } else {
       mask = Widen(mask);
     }
@@ -241,17 +207,19 @@ class Rewriter {
       for (std::string& input : *next.mutable_input()) {
         if (input == before) input = values;
       }
-      values = Unique(absl::StrCat(next.output(0), ".all"));
+      values = maker_.Unique(absl::StrCat(next.output(0), ".all"));
       next.set_output(0, values);
-      added_.push_back(next);
+      maker_.AddCopy(next);
     }
-    const double neutral = form_.reduction < 0 ? 0 : *NeutralOf(reduction.op_type());
-    const std::string kept = New("Where", {mask, values, Number("neutral", neutral)}, "kept");
+    const auto number = [&](float value) { return maker_.Float(value, facts_.dtype); };
     if (form_.reduction < 0) {
-      added_.back().set_output(0, form_.output);
-      ChangeOutput(mask);
+      maker_.Rename(maker_.Add("Where", {mask, values, number(0)}), form_.output);
+      maker_.AddMaskOutput(form_.output, mask);
     } else {
-      Reduce(reduction, *axes, kept, mask, values);
+      std::string result =
+          maker_.ReduceMasked(reduction.op_type(), values, mask, *axes, keepdims_, number);
+      if (restores_one_) result = maker_.Add("Reshape", {result, maker_.Ints({1})});
+      maker_.Rename(result, form_.output);
     }
     Replace();
     return absl::OkStatus();
@@ -276,26 +244,15 @@ class Rewriter {
     const int rank = form_.flattens ? 1 : facts_.value_rank;
     const int covered = form_.flattens || along ? 1 : facts_.mask_rank;
     const int selected_rank = along ? rank : rank - covered + 1;
-    std::vector<int64_t> given;
-    bool all = true;
-    for (const auto& attribute : reduction.attribute()) {
-      if (attribute.name() != "axes") continue;
-      given.assign(attribute.ints().begin(), attribute.ints().end());
-      all = false;
-    }
+    std::vector<int64_t> given = IntsAttribute(reduction, "axes");
     if (reduction.input_size() > 1 && !reduction.input(1).empty()) {
-      const std::optional<std::vector<int64_t>> read = ReadInts(reduction.input(1));
+      const std::optional<std::vector<int64_t>> read = ReadInts(graph_, reduction.input(1));
       if (!read.has_value()) return std::nullopt;
       given = *read;
-      all = given.empty();
     }
-    keepdims_ = true;
-    for (const auto& attribute : reduction.attribute()) {
-      if (attribute.name() == "keepdims") keepdims_ = attribute.i() != 0;
-      if (attribute.name() == "noop_with_empty_axes" && attribute.i() != 0 && all) {
-        return std::nullopt;
-      }
-    }
+    const bool all = given.empty();
+    keepdims_ = IntAttribute(reduction, "keepdims", 1) != 0;
+    if (all && IntAttribute(reduction, "noop_with_empty_axes", 0) != 0) return std::nullopt;
     std::set<int64_t> axes;
     if (all) {
       for (int i = 0; i < rank; ++i) axes.insert(i);
@@ -319,31 +276,6 @@ class Rewriter {
     return std::vector<int64_t>(axes.begin(), axes.end());
   }
 
-  std::optional<std::vector<int64_t>> ReadInts(const std::string& name) const {
-    const auto read = [](const onnx::TensorProto& tensor) {
-      std::vector<int64_t> values(tensor.int64_data().begin(), tensor.int64_data().end());
-      if (values.empty() && tensor.raw_data().size() % 8 == 0) {
-        values.resize(tensor.raw_data().size() / 8);
-        std::copy(tensor.raw_data().begin(), tensor.raw_data().end(),
-                  reinterpret_cast<char*>(values.data()));
-      }
-      return values;
-    };
-    for (const auto& tensor : graph_.initializer()) {
-      if (tensor.name() == name) return read(tensor);
-    }
-    for (const auto& node : graph_.node()) {
-      if (node.op_type() != "Constant" || node.output(0) != name) continue;
-      for (const auto& attribute : node.attribute()) {
-        if (attribute.name() == "value") return read(attribute.t());
-        if (attribute.name() == "value_ints") {
-          return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
-        }
-      }
-    }
-    return std::nullopt;
-  }
-
   // Returns the mask with the rank of the values: ones after its own dims, and before.
   std::string Widen(const std::string& mask) {
     std::vector<int64_t> axes;
@@ -354,56 +286,7 @@ class Rewriter {
     } else {
       for (int i = facts_.mask_rank; i < facts_.value_rank; ++i) axes.push_back(i);
     }
-    if (axes.empty()) return mask;
-    if (opset_ >= 13) return New("Unsqueeze", {mask, Ints("dims", axes)}, "wide_mask");
-    const std::string wide = New("Unsqueeze", {mask}, "wide_mask");
-    SetInts("axes", axes);
-    return wide;
-  }
-
-  void AddReduction(const std::string& op, const std::string& value,
-                    const std::vector<int64_t>& axes, const std::string& name) {
-    const bool as_input = opset_ >= 18 || (op == "ReduceSum" && opset_ >= 13);
-    std::vector<std::string> inputs = {value};
-    if (as_input) inputs.push_back(Ints("axes", axes));
-    New(op, inputs, name);
-    if (!as_input) SetInts("axes", axes);
-    SetInt("keepdims", keepdims_ ? 1 : 0);
-  }
-
-  void Reduce(const onnx::NodeProto& reduction, const std::vector<int64_t>& axes,
-              const std::string& kept, const std::string& mask, const std::string& values) {
-    const bool mean = reduction.op_type() == "ReduceMean";
-    AddReduction(mean ? "ReduceSum" : reduction.op_type(), kept, axes, "reduced");
-    std::string result = added_.back().output(0);
-    if (mean) {
-      const std::string ones = New("Cast", {mask}, "ones");
-      SetInt("to", facts_.dtype);
-      const std::string shape = New("Shape", {values}, "shape");
-      const std::string all = New("Expand", {ones, shape}, "all_ones");
-      AddReduction("ReduceSum", all, axes, "count");
-      const std::string count = added_.back().output(0);
-      result = New("Div", {result, count}, "mean");
-    }
-    if (restores_one_) result = New("Reshape", {result, Ints("one", {1})}, "one");
-    added_.back().set_output(0, form_.output);
-    added_.back().set_name(reduction.name());
-  }
-
-  void ChangeOutput(const std::string& mask) {
-    for (auto& output : *graph_.mutable_output()) {
-      if (output.name() != form_.output) continue;
-      output.mutable_type()->mutable_tensor_type()->clear_shape();
-    }
-    const std::string name = Unique(absl::StrCat(form_.output, ".mask"));
-    onnx::NodeProto& same = added_.emplace_back();
-    same.set_op_type("Identity");
-    same.set_name(absl::StrCat(form_.node, "/mask_output"));
-    same.add_input(mask);
-    same.add_output(name);
-    onnx::ValueInfoProto& output = *graph_.add_output();
-    output.set_name(name);
-    output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
+    return axes.empty() ? mask : maker_.Unsqueeze(mask, axes);
   }
 
   // The new nodes are placed where the last of the removed ones was.
@@ -412,11 +295,12 @@ class Rewriter {
     gone.insert(form_.chain.begin(), form_.chain.end());
     if (form_.reduction >= 0) gone.insert(form_.reduction);
     const int last = *gone.rbegin();
+    const std::vector<onnx::NodeProto> added = maker_.TakeNodes();
     google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
     for (int i = 0; i < graph_.node_size(); ++i) {
       if (!gone.contains(i)) *nodes.Add() = graph_.node(i);
       if (i != last) continue;
-      for (const onnx::NodeProto& node : added_) *nodes.Add() = node;
+      for (const onnx::NodeProto& node : added) *nodes.Add() = node;
     }
     *graph_.mutable_node() = std::move(nodes);
     // Types of values that are removed, or have other shapes now.
@@ -434,76 +318,10 @@ class Rewriter {
     });
   }
 
-  std::string Unique(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; IsTaken(name); ++i) name = absl::StrCat(wanted, "_", i);
-    taken_.insert(name);
-    return name;
-  }
-  bool IsTaken(const std::string& name) const {
-    if (taken_.contains(name)) return true;
-    for (const auto& node : graph_.node()) {
-      if (std::find(node.output().begin(), node.output().end(), name) != node.output().end()) {
-        return true;
-      }
-    }
-    for (const auto& tensor : graph_.initializer()) {
-      if (tensor.name() == name) return true;
-    }
-    return std::any_of(graph_.input().begin(), graph_.input().end(),
-                       [&](const auto& input) { return input.name() == name; });
-  }
-
-  std::string New(const std::string& op, const std::vector<std::string>& inputs,
-                  const std::string& name) {
-    onnx::NodeProto& node = added_.emplace_back();
-    node.set_op_type(op);
-    node.set_name(absl::StrCat(form_.node, "/", name));
-    for (const std::string& input : inputs) node.add_input(input);
-    node.add_output(Unique(absl::StrCat(form_.node, "/", name, "_output")));
-    return node.output(0);
-  }
-  // Attributes of the node that New made last.
-  void SetInt(const char* name, int64_t value) {
-    auto& attribute = *added_.back().add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(value);
-  }
-  void SetInts(const char* name, const std::vector<int64_t>& values) {
-    auto& attribute = *added_.back().add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INTS);
-    for (const int64_t value : values) attribute.add_ints(value);
-  }
-
-  std::string Ints(const std::string& name, const std::vector<int64_t>& values) {
-    onnx::TensorProto& tensor = *graph_.add_initializer();
-    tensor.set_name(Unique(absl::StrCat(form_.node, "/", name)));
-    tensor.set_data_type(onnx::TensorProto::INT64);
-    tensor.add_dims(static_cast<int64_t>(values.size()));
-    for (const int64_t value : values) tensor.add_int64_data(value);
-    return tensor.name();
-  }
-  std::string Number(const std::string& name, double value) {
-    onnx::TensorProto& tensor = *graph_.add_initializer();
-    tensor.set_name(Unique(absl::StrCat(form_.node, "/", name)));
-    tensor.set_data_type(facts_.dtype);
-    if (facts_.dtype == onnx::TensorProto::DOUBLE) {
-      tensor.add_double_data(value);
-    } else {
-      tensor.add_float_data(static_cast<float>(value));
-    }
-    return tensor.name();
-  }
-
   const StaticForm& form_;
   const FormFacts& facts_;
-  onnx::ModelProto& model_;
   onnx::GraphProto& graph_;
-  int64_t opset_ = 0;
-  std::vector<onnx::NodeProto> added_;
-  std::set<std::string> taken_;
+  NodeMaker maker_;
   mutable bool keepdims_ = true;
   mutable bool restores_one_ = false;
 };

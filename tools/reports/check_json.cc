@@ -5,8 +5,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/json/json_writer.h"
 #include "runtime/onnx/importer.h"
 #include "tools/reports/checked_recipes.h"
 #include "tools/reports/key_constants.h"
@@ -16,14 +16,12 @@ namespace reprise::cli {
 namespace {
 
 void WriteTensors(const char* name, const std::vector<ModelIo>& tensors, JsonWriter& json) {
-  json.Key(name);
-  json.Array([&] {
+  json.Array(name, [&] {
     for (const ModelIo& tensor : tensors) {
       json.Object([&] {
         json.Member("name", tensor.name);
         json.Member("dtype", TypeText(tensor));
-        json.Key("dims");
-        json.Array([&] {
+        json.Array("dims", [&] {
           for (const Dim& dim : tensor.dims) {
             if (dim.is_constant()) {
               json.Value(dim.size);
@@ -38,18 +36,9 @@ void WriteTensors(const char* name, const std::vector<ModelIo>& tensors, JsonWri
   });
 }
 
-template <typename Values>
-void WriteList(const char* name, const Values& values, JsonWriter& json) {
-  json.Key(name);
-  json.Array([&] {
-    for (const auto& value : values) json.Value(value);
-  });
-}
-
 void WriteAxes(const Model& model, JsonWriter& json) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  json.Key("axes");
-  json.Array([&] {
+  json.Array("axes", [&] {
     for (const ModelAxis& axis : model.axes()) {
       const AxisBuckets* buckets = BucketsOf(*policy, axis);
       json.Object([&] {
@@ -58,23 +47,21 @@ void WriteAxes(const Model& model, JsonWriter& json) {
         json.Member("certified", axis.certificate.certified);
         json.Member("proved", axis.certificate.proved);
         json.Member("reason", axis.certificate.reason);
-        WriteList("must_be_filled", axis.certificate.guards, json);
-        WriteList("buckets", buckets == nullptr ? std::vector<int64_t>() : buckets->sizes, json);
+        json.List("must_be_filled", axis.certificate.guards);
+        json.List("buckets", buckets == nullptr ? std::vector<int64_t>() : buckets->sizes);
       });
     }
   });
 }
 
 void WriteRequests(const Model& model, JsonWriter& json) {
-  json.Key("packing");
-  json.Object([&] {
+  json.Object("packing", [&] {
     const Packing* const packing = model.packing();
     json.Member("packed", packing != nullptr);
     json.Member("reason", packing == nullptr ? model.packing_refusal() : model.packing_reason());
-    WriteList("tokens", packing == nullptr ? std::vector<int64_t>() : packing->buckets(), json);
+    json.List("tokens", packing == nullptr ? std::vector<int64_t>() : packing->buckets());
   });
-  json.Key("cuts");
-  json.Array([&] {
+  json.Array("cuts", [&] {
     if (model.tail() == nullptr) return;
     for (const Cut& cut : model.tail()->cuts()) {
       json.Object([&] {
@@ -87,13 +74,12 @@ void WriteRequests(const Model& model, JsonWriter& json) {
 }
 
 void WriteKey(const Model& model, JsonWriter& json) {
-  json.Key("key");
-  json.Array([&] {
+  json.Array("key", [&] {
     for (const KeyConstant& one : KeyConstants(model)) {
       json.Object([&] {
         json.Member("constant", one.name);
         json.Member("dtype", DTypeName(one.value.dtype()));
-        WriteList("shape", one.value.shape(), json);
+        json.List("shape", one.value.shape());
         json.Member("value", one.ValueText());
         json.Member("read_by", one.reader);
       });
@@ -104,11 +90,9 @@ void WriteKey(const Model& model, JsonWriter& json) {
 void WriteKernels(const Model& model, const CheckedRecipe& shown, JsonWriter& json) {
   std::map<std::string, std::vector<const Launch*>> by_kernel;
   for (const Launch& launch : shown.recipe->launches) by_kernel[launch.kernel].push_back(&launch);
-  json.Key("kernels");
-  json.Object([&] {
+  json.Object("kernels", [&] {
     json.Member("binding", shown.BindingText(model));
-    json.Key("kernels");
-    json.Array([&] {
+    json.Array("kernels", [&] {
       for (const auto& [kernel, launches] : by_kernel) {
         double flops = 0;
         std::vector<std::string> nodes;
@@ -121,7 +105,7 @@ void WriteKernels(const Model& model, const CheckedRecipe& shown, JsonWriter& js
           json.Member("kind", first.reference ? "reference" : first.foreign ? "foreign" : "fast");
           json.Member("launches", count);
           json.Member("flops", flops);
-          WriteList("nodes", nodes, json);
+          json.List("nodes", nodes);
         });
       }
     });
@@ -132,8 +116,7 @@ void WriteRecipes(const Model& model, const std::vector<CheckedRecipe>& all, int
                   JsonWriter& json) {
   std::set<std::string> seen;
   uint64_t prepared = 0, largest = 0, recipes = 0;
-  json.Key("recipes");
-  json.Array([&] {
+  json.Array("recipes", [&] {
     for (const CheckedRecipe& one : all) {
       json.Object([&] {
         json.Member("bucket", one.bucket);
@@ -154,8 +137,7 @@ void WriteRecipes(const Model& model, const std::vector<CheckedRecipe>& all, int
     }
   });
   const auto weights = static_cast<uint64_t>(model.parameter_bytes());
-  json.Key("memory");
-  json.Object([&] {
+  json.Object("memory", [&] {
     json.Member("weight_bytes", weights);
     json.Member("prepared_bytes", prepared);
     json.Member("streams", streams);
@@ -176,7 +158,7 @@ absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
   if (!all.empty() && shown == nullptr && !absl::IsInvalidArgument(all.front().refused)) {
     return all.front().refused;
   }
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("model", path);
     json.Member("servable", true);
@@ -194,20 +176,19 @@ absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
 }
 
 std::string RefusedJson(const std::string& path, const std::vector<std::string>& reasons) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("model", path);
     json.Member("servable", false);
-    WriteList("reasons", reasons, json);
+    json.List("reasons", reasons);
   });
   return json.Take();
 }
 
 std::string OpMatrixJson() {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
-    json.Key("ops");
-    json.Array([&] {
+    json.Array("ops", [&] {
       for (const OpMatrixRow& row : OpMatrix()) {
         json.Object([&] {
           json.Member("op", row.op);

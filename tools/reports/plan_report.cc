@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
-#include "runtime/engine/metrics/json_writer.h"
+#include "runtime/json/json_writer.h"
 
 namespace reprise::cli {
 namespace {
@@ -187,10 +187,7 @@ void WriteJudgement(int k, Strategy strategy, const Judgement& judged, const Pla
   json.Object([&] {
     json.Member("k", k);
     json.Member("strategy", StrategyName(strategy));
-    json.Key("buckets");
-    json.Array([&] {
-      for (const int64_t size : judged.boundaries) json.Value(size);
-    });
+    json.List("buckets", judged.boundaries);
     json.Member("waste", judged.waste);
     json.Member("time_ratio", judged.time_ratio);
     json.Member("captures", judged.captures);
@@ -206,7 +203,7 @@ void WriteJudgement(int k, Strategy strategy, const Judgement& judged, const Pla
 
 std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table,
                      const PlanFacts& facts) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("source", facts.source);
     json.Member("axis", facts.axis);
@@ -214,8 +211,7 @@ std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table,
     json.Member("distinct", lengths.distinct());
     json.Member("longest", lengths.largest());
     json.Member("measured", facts.measured);
-    json.Key("plans");
-    json.Array([&] {
+    json.Array("plans", [&] {
       for (size_t k = 1; k <= table.rows.size(); ++k) {
         for (int i = 0; i < kNumStrategies; ++i) {
           const auto strategy = static_cast<Strategy>(i);

@@ -21,12 +21,12 @@
 #include "runtime/engine/silent_observer.h"
 #include "runtime/ops/custom/op_library.h"
 #include "runtime/recipe/store.h"
-#include "runtime/shapes/dim_expression.h"
 #include "server/config/model_config.h"
 #include "server/repository/flat_model.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/repository_scan.h"
 #include "tools/serve/commands.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {
@@ -120,8 +120,8 @@ absl::StatusOr<CpuDeviceOptions> DeviceOptionsOf(const CompileFlags& flags) {
   return options;
 }
 
-// Returns sizes of a request that the recipe serves with little padding or none: for a packed
-// recipe, rows of nearly the largest length. nullopt where the recipe's key lacks an axis.
+// Returns sizes of a request that the recipe serves with little padding or none, by axis label: for
+// a packed recipe, rows of nearly the largest length. nullopt where the recipe's key lacks an axis.
 std::optional<AxisSizes> SizesServedBy(const Model& model, const Recipe& recipe) {
   AxisSizes sizes;
   if (recipe.key.packing == kPacked) {
@@ -129,14 +129,14 @@ std::optional<AxisSizes> SizesServedBy(const Model& model, const Recipe& recipe)
     const int64_t tokens = PackedSizesOf(recipe.key).tokens;
     const int64_t rows = (tokens + longest - 1) / longest;
     for (const ModelAxis& axis : model.axes()) {
-      sizes[axis.symbol] = axis.is_batch ? rows : tokens / rows;
+      sizes[axis.label] = axis.is_batch ? rows : tokens / rows;
     }
     return sizes;
   }
   for (const ModelAxis& axis : model.axes()) {
     const auto it = recipe.key.binding.axes.find(axis.symbol);
     if (it == recipe.key.binding.axes.end()) return std::nullopt;
-    sizes[axis.symbol] = it->second;
+    sizes[axis.label] = it->second;
   }
   return sizes;
 }
@@ -146,28 +146,10 @@ std::optional<AxisSizes> SizesServedBy(const Model& model, const Recipe& recipe)
 void NoteUse(Engine& engine, const Model& model, const Recipe& recipe) {
   const std::optional<AxisSizes> sizes = SizesServedBy(model, recipe);
   if (!sizes.has_value()) return;
-  Request request;
-  std::vector<std::string> bytes(model.inputs().size());
-  for (size_t i = 0; i < model.inputs().size(); ++i) {
-    const ModelIo& input = model.inputs()[i];
-    InputTensor& tensor = request.inputs.emplace_back();
-    if (input.optional) continue;
-    for (const Dim& dim : input.dims) {
-      const absl::StatusOr<int64_t> size = DimSize(dim, *sizes);
-      if (!size.ok()) return;
-      tensor.shape.push_back(*size);
-    }
-    const absl::StatusOr<int64_t> elements = CheckedNumElements(tensor.shape);
-    if (!elements.ok()) return;
-    // Whole numbers are ones: a mask of them hides nothing.
-    const size_t width = DTypeSize(input.dtype);
-    bytes[i].assign(static_cast<size_t>(*elements) * width, '\0');
-    for (size_t at = 0; at < bytes[i].size() && !IsFloating(input.dtype); at += width) {
-      bytes[i][at] = 1;
-    }
-    tensor.data = bytes[i].data();
-  }
-  const absl::StatusOr<RequestShape> shape = model.Measure(request);
+  // Whole numbers are ones: a mask of them hides nothing.
+  const absl::StatusOr<MadeUpRequest> made = MakeUpRequest(model, *sizes, /*max_id=*/1);
+  if (!made.ok()) return;
+  const absl::StatusOr<RequestShape> shape = model.Measure(made->request);
   BatchPlan plan(model);
   if (shape.ok() && plan.TryAdd(*shape)) engine.Prepare(plan, [](const absl::Status&) {});
 }

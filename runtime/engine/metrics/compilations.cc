@@ -22,16 +22,8 @@ uint64_t Sum(const std::map<std::string, uint64_t>& counts) {
 
 void WriteCounts(absl::string_view name, const std::map<std::string, uint64_t>& counts,
                  JsonWriter& json) {
-  json.Key(name);
-  json.Object([&] {
+  json.Object(name, [&] {
     for (const auto& [key, count] : counts) json.Member(key, count);
-  });
-}
-
-void WriteTexts(absl::string_view name, const std::vector<std::string>& texts, JsonWriter& json) {
-  json.Key(name);
-  json.Array([&] {
-    for (const std::string& text : texts) json.Value(text);
   });
 }
 
@@ -63,12 +55,11 @@ void WriteCapture(const MissRecord& record, JsonWriter& json) {
     json.Member("reason", CompileReasonName(record.reason));
     json.Member("cause", record.cause);
     json.Member("nearest", record.nearest);
-    WriteTexts("inputs", record.inputs, json);
-    WriteTexts("outputs", record.outputs, json);
+    json.List("inputs", record.inputs);
+    json.List("outputs", record.outputs);
     json.Member("behind", record.behind);
     json.Member("total_ms", static_cast<double>(record.phases.total_ns()) * kMsPerNs);
-    json.Key("phases");
-    json.Array([&] { WritePhases(record, json); });
+    json.Array("phases", [&] { WritePhases(record, json); });
     json.Member("recipe_bytes", record.recipe_bytes);
     json.Member("frame_bytes", record.frame_bytes);
     json.Member("requests_waited", record.num_waiters);
@@ -95,16 +86,14 @@ void WriteCompilations(const ModelCounts& counts, absl::Span<const MissRecord> c
                  {"store_hits", counts.store_hits},
                  {"store_misses", counts.store_misses}},
                 json);
-    json.Key("padding");
-    json.Object([&] {
+    json.Object("padding", [&] {
       for (const auto& [axis, padding] : counts.padding) {
         WriteCounts(axis, {{"valid", padding.valid}, {"padded", padding.padded}}, json);
       }
     });
     WriteCounts("memory", {{"recipes", counts.recipes}, {"recipe_bytes", counts.recipe_bytes}},
                 json);
-    json.Key("captures");
-    json.Array([&] {
+    json.Array("captures", [&] {
       for (const MissRecord& record : captures) {
         if (record.model.name != counts.model) continue;
         if (absl::StrCat(record.model.version) == counts.version) WriteCapture(record, json);
@@ -114,7 +103,7 @@ void WriteCompilations(const ModelCounts& counts, absl::Span<const MissRecord> c
 }
 
 std::string CompilationsText(const ModelCounts& counts, absl::Span<const MissRecord> captures) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   WriteCompilations(counts, captures, json);
   return json.Take();
 }
@@ -122,15 +111,14 @@ std::string CompilationsText(const ModelCounts& counts, absl::Span<const MissRec
 void WriteModels(absl::Span<const ModelCounts> models, absl::Span<const MissRecord> captures,
                  JsonWriter& json) {
   json.Member("time", TimeText(std::chrono::system_clock::now()));
-  json.Key("models");
-  json.Array([&] {
+  json.Array("models", [&] {
     for (const ModelCounts& counts : models) WriteCompilations(counts, captures, json);
   });
 }
 
 std::string ModelsText(absl::Span<const ModelCounts> models,
                        absl::Span<const MissRecord> captures) {
-  JsonWriter json;
+  JsonWriter json(JsonForm::kIndented);
   json.Object([&] { WriteModels(models, captures, json); });
   return json.Take();
 }

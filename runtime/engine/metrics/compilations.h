@@ -15,9 +15,9 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/metrics/model_counts.h"
 #include "runtime/engine/types/miss_report.h"
+#include "runtime/json/json_writer.h"
 
 namespace reprise {
 

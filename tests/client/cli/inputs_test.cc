@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "client/cli/json_inputs.h"
 #include "client/cli/random_inputs.h"
@@ -59,6 +60,22 @@ TEST(RandomInputsTest, ALengthIsASizeBehindTheFirstThatARequestDecides) {
   EXPECT_FALSE(HasLength(Metadata(R"(inputs { name: "x" datatype: "FP32" shape: [-1, 4] }
                                      inputs { name: "scale" datatype: "FP32" })")));
   EXPECT_FALSE(HasLength({}));
+}
+
+TEST(RandomInputsTest, HalvesLieBetweenAHalfAndOneOfEitherSign) {
+  std::mt19937_64 random(1);
+  const auto inputs = RandomInputs(Metadata(R"(inputs { name: "a" datatype: "FP16" shape: [64] }
+                                               inputs { name: "b" datatype: "BF16" shape: [64] })"),
+                                   {}, random);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  // The exponents of numbers from 0.5 up to 1.
+  std::set<uint16_t> signs;
+  for (const uint16_t half : Values<uint16_t>((*inputs)[0])) {
+    EXPECT_EQ(half & 0x7c00, 14 << 10);
+    signs.insert(half & 0x8000);
+  }
+  for (const uint16_t half : Values<uint16_t>((*inputs)[1])) EXPECT_EQ(half & 0x7f80, 126 << 7);
+  EXPECT_EQ(signs.size(), 2);
 }
 
 TEST(RandomInputsTest, GivenShapeWinsAndUnknownInputIsNamed) {

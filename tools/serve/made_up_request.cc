@@ -1,4 +1,4 @@
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 #include <algorithm>
 #include <map>
@@ -11,39 +11,10 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/shapes/dim_expression.h"
+#include "server/wire/datatype.h"
 
 namespace reprise::cli {
 namespace {
-
-// Returns the protocol's name of a dtype, as the made-up inputs know them.
-std::string DatatypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return "BOOL";
-    case DType::kInt8:
-      return "INT8";
-    case DType::kUInt8:
-      return "UINT8";
-    case DType::kInt16:
-      return "INT16";
-    case DType::kUInt16:
-      return "UINT16";
-    case DType::kInt32:
-      return "INT32";
-    case DType::kUInt32:
-      return "UINT32";
-    case DType::kInt64:
-      return "INT64";
-    case DType::kUInt64:
-      return "UINT64";
-    case DType::kFloat32:
-      return "FP32";
-    case DType::kFloat64:
-      return "FP64";
-    default:
-      return std::string(DTypeName(dtype));
-  }
-}
 
 // Returns the inputs that a request must have, each dim of the size `size_of(Dim)`.
 template <typename SizeOf>
@@ -55,7 +26,7 @@ absl::StatusOr<inference::ModelMetadataResponse> Describe(const Model& model,
     if (input.optional) continue;
     auto& tensor = *metadata.add_inputs();
     tensor.set_name(input.name);
-    tensor.set_datatype(DatatypeOf(input.dtype));
+    tensor.set_datatype(std::string(ProtocolName(input.dtype)));
     for (const Dim& dim : input.dims) {
       ASSIGN_OR_RETURN(const int64_t size, size_of(dim));
       tensor.add_shape(size);
