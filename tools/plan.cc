@@ -1,4 +1,5 @@
-// reprise plan: the best buckets for a set of lengths, and the cost of others.
+// reprise plan: the best buckets for a set of lengths, and the cost of others; the number of
+// servers that a rate of them needs.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -19,6 +20,7 @@
 #include "tools/files/file_bytes.h"
 #include "tools/files/length_file.h"
 #include "tools/reports/plan_report.h"
+#include "tools/reports/replica_plan.h"
 #include "tools/server_lengths.h"
 
 namespace reprise::cli {
@@ -38,6 +40,12 @@ struct PlanFlags {
   int buckets = kAutoBoundaries;
   std::string axis = "sequence";
   bool json = false;
+  bool replicas = false;
+  double rate = 0;  // requests a second
+  double p99_ms = 0;
+  std::string times;     // "LENGTH:MS,..."; empty: the server's
+  int streams = 1;       // streams of each server
+  double memory_mb = 0;  // one server's; 0: not known
 };
 
 // The first error of a text, and where it is.
@@ -144,6 +152,32 @@ absl::Status WriteSvg(const std::string& path, const std::string& picture) {
   return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
 }
 
+// Finds how many servers the rate of such requests needs.
+absl::Status RunReplicas(const PlanFlags& flags) {
+  PlanFacts facts = {.axis = flags.axis};
+  BoundaryCost cost;
+  ASSIGN_OR_RETURN(const PlannedLengths lengths,
+                   flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts, cost));
+  ReplicaTraffic traffic = {.rate = flags.rate, .streams = flags.streams};
+  if (!flags.times.empty()) {
+    ASSIGN_OR_RETURN(traffic.ms, ParseTimes(flags.times));
+  } else if (facts.measured) {
+    traffic.ms = [cost](int64_t size) { return cost(size) * 1e-6; };
+  } else {
+    return absl::InvalidArgumentError(
+        "the times of requests are not known: --times LENGTH:MILLISECONDS,... gives them, as "
+        "`reprise bench --profile` measures them");
+  }
+  traffic.lengths = lengths.replays;
+  ASSIGN_OR_RETURN(const std::vector<ReplicaLoad> loads, PlanReplicas(traffic, flags.p99_ms));
+  if (flags.json) {
+    std::printf("%s", ReplicaJson(loads, traffic, flags.p99_ms, flags.memory_mb).c_str());
+  } else {
+    command_line::Print(ReplicaText(loads, traffic, flags.p99_ms, flags.memory_mb));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunPlan(const PlanFlags& flags) {
   PlanFacts facts = {.chosen = flags.buckets, .axis = flags.axis};
   BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
@@ -173,8 +207,9 @@ absl::Status RunPlan(const PlanFlags& flags) {
 
 void AddPlan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Find buckets for lengths, and the waste of each strategy");
+  CLI::App* command = app.add_subcommand(
+      "plan",
+      "Find buckets for lengths, and the waste of each strategy; or how many servers they need");
   command->footer(
       "A text file has a length a line; a CSV file a column `length` and, optionally, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
@@ -214,11 +249,41 @@ void AddPlan(CLI::App& app, Action& action) {
   command->add_option("--axis", flags->axis, "The axis that the lengths are of")
       ->capture_default_str()
       ->type_name("NAME");
+  CLI::Option* replicas = command->add_flag(
+      "--replicas", flags->replicas,
+      "Find how many servers the lengths need, at --rate, for --p99-ms, instead of buckets");
+  CLI::Option* rate = command->add_option("--rate", flags->rate, "Requests a second of all servers")
+                          ->check(CLI::Range(1e-3, 1e9))
+                          ->needs(replicas)
+                          ->type_name("R");
+  CLI::Option* p99 =
+      command->add_option("--p99-ms", flags->p99_ms, "Time within which 99 of 100 are answered")
+          ->check(CLI::Range(1e-3, 1e9))
+          ->needs(replicas)
+          ->type_name("MS");
+  replicas->needs(rate)->needs(p99);
+  command
+      ->add_option("--times", flags->times,
+                   "Milliseconds of a request by its length, 8:0.9,128:11.8,512:53.8; without it "
+                   "those that the server of --from measured")
+      ->needs(replicas)
+      ->type_name("LENGTH:MS,...");
+  command->add_option("--streams", flags->streams, "Streams of each server, a core each")
+      ->check(CLI::Range(1, 1024))
+      ->needs(replicas)
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--memory-mb", flags->memory_mb,
+                   "Memory of one server, as `reprise check` says it")
+      ->check(CLI::Range(1.0, 1e9))
+      ->needs(replicas)
+      ->type_name("MB");
   command->callback([flags, &action] {
     if (flags->file.empty() && flags->from.empty()) {
       throw CLI::RequiredError("a file of lengths, or --from HOST:PORT,");
     }
-    action = [flags] { return RunPlan(*flags); };
+    action = [flags] { return flags->replicas ? RunReplicas(*flags) : RunPlan(*flags); };
   });
 }
 

@@ -1,10 +1,12 @@
 """`reprise plan` on length files, and on what came to a server."""
 
 import itertools
+import json
 import re
 import xml.etree.ElementTree
 
 import numpy as np
+import pytest
 
 from testing import models
 from testing.daemon import Daemon, reprise
@@ -127,3 +129,23 @@ def test_a_server_is_planned_for_by_the_lengths_and_times_that_it_saw(repository
         assert answer.bucket == f"b1_s{boundaries_of(text, 3)[0][0]}"
     done = plan("--from", "127.0.0.1:1", check=False)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+
+
+def test_replicas_are_as_many_as_the_percentile_takes(tmp_path):
+    file = tmp_path / "lengths.txt"
+    file.write_text("8\n" * 50 + "128\n" * 50)
+    ask = ("--replicas", "--rate", 400, "--times", "8:1,128:12", "--p99-ms", 40, "--streams", 2)
+    found = json.loads(plan(file, *ask, "--memory-mb", 300, "--json"))
+    # 2.6 streams of work, on servers with two each.
+    assert found["mean_ms"] == pytest.approx(6.5)
+    loads = {one["replicas"]: one for one in found["loads"]}
+    assert min(loads) == 2 and loads[2]["utilization"] == pytest.approx(0.65)
+    assert loads[found["replicas"]]["p99_ms"] <= 40
+    assert found["cores"] == 2 * found["replicas"] and found["memory_mb"] == 300 * found["replicas"]
+    assert f"{found['replicas']} servers keep 99 % within 40 ms: {found['cores']} cores" in plan(file, *ask)
+    done = plan(file, "--replicas", "--rate", 400, "--times", "8:1,128:12", "--p99-ms", 10, check=False)
+    assert done.returncode == 1 and "takes 12 ms by itself" in done.stderr
+    done = plan(file, "--replicas", "--rate", 400, "--p99-ms", 10, check=False)
+    assert done.returncode == 1 and "--times" in done.stderr
+    done = plan(file, "--replicas", "--p99-ms", 10, check=False)
+    assert done.returncode == 2 and "--rate" in done.stderr
