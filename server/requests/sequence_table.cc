@@ -92,10 +92,11 @@ std::string KeyOf(const InferRequest& asked) {
 }
 
 absl::Status Unknown(const SequenceMark& mark) {
-  return absl::InvalidArgumentError(
+  return absl::FailedPreconditionError(
       absl::StrCat("sequence ", SequenceName(mark),
-                   " is not known: it has not begun, has ended, was idle for too long, or began "
-                   "before the model was reloaded; its first request says sequence_start"));
+                   " is not known: it has not begun on this server, has ended, was idle for too "
+                   "long, or began before the model was reloaded; its first request says "
+                   "sequence_start"));
 }
 
 }  // namespace

@@ -183,15 +183,15 @@ def test_state_may_grow(daemon, rng):
         np.testing.assert_allclose(y, x[:, :2 * i + 2].mean(1), atol=1e-5)
 
 
-@pytest.mark.parametrize("sequence, words", [
-    (0, "sequence_id must be a number that is not 0, or a text"),
-    (404, "sequence 404 is not known: it has not begun"),
-    ("nobody", 'sequence "nobody" is not known'),
+@pytest.mark.parametrize("sequence, words, code", [
+    (0, "sequence_id must be a number that is not 0, or a text", "INVALID_ARGUMENT"),
+    (404, "sequence 404 is not known: it has not begun on this server", "FAILED_PRECONDITION"),
+    ("nobody", 'sequence "nobody" is not known', "FAILED_PRECONDITION"),
 ])
-def test_a_request_of_no_sequence_is_refused(daemon, sequence, words):
+def test_a_request_of_no_sequence_is_refused(daemon, sequence, words, code):
     with pytest.raises(InferenceServerException, match=words) as refused:
         infer(daemon.client(), "totals", ones(), sequence)
-    assert refused.value.status() == "StatusCode.INVALID_ARGUMENT"
+    assert refused.value.status() == f"StatusCode.{code}"
 
 
 def test_an_ended_sequence_is_known_no_more(daemon):
