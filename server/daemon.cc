@@ -173,6 +173,9 @@ std::vector<LogField> CaptureFields(const MissRecord& record, const std::string&
   return fields;
 }
 
+// The header of answers that says which of several servers has answered.
+constexpr char kInstance[] = "x-reprise-instance";
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
@@ -205,6 +208,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       arena_memory_(AllArenaBytes(options)),
       data_memory_(DataBytes(options)),
       step_gate_(cores_.cores()),
+      load_meter_(cores_.cores()),
+      load_reports_(options.load_reports, clock_, [this] { return ReportLoad(); }),
       arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
       store_(options, log_, &debug_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
@@ -312,6 +317,7 @@ void Daemon::OnCapture(const MissRecord& record) {
   log_lines_.WriteEvent(LogLevel::kInfo, MissText(record), "captured",
                         CaptureFields(record, absl::StrCat(record.model.version)));
   if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+  if (record.reason != CompileReason::kWarmup) ++misses_;
   if (options_.fail_on_compile && record.reason != CompileReason::kWarmup &&
       readiness_.Now().ready) {
     ++late_compiles_;
@@ -426,6 +432,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
       GrpcPortOptions(options_, cores_.cores(), in_flight_.limits(), repository_, log_));
   options.address = endpoint.address;
   options.port = endpoint.port;
+  if (!options_.instance.empty()) options.rpc.head_fields = {{kInstance, options_.instance}};
+  options.rpc.add_trailers = [this](const CallHead& head, Http2Fields& trailers) {
+    load_reports_.AddTo(head, trailers);
+  };
+  LoadReportService::Source load;
+  if (load_reports_.has_stream()) load = [this] { return load_reports_.Now(); };
   if (request_log_.every()) {
     options.rpc.on_end = [this](const CallHead& head, const absl::Status& status,
                                 std::chrono::nanoseconds took) {
@@ -459,7 +471,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
        .max_cache_bytes = engine_.options().cache_bytes,
        .started = std::chrono::system_clock::now(),
        .grpc_and_http_ports = [this] { return Ports(); }},
-      door_->ForRpc(is_admin_port));
+      std::move(load), door_->ForRpc(is_admin_port));
 }
 
 absl::Status Daemon::OpenHttp() {
@@ -493,6 +505,10 @@ absl::Status Daemon::OpenHttp() {
   ASSIGN_OR_RETURN(HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
   ASSIGN_OR_RETURN(HttpServerOptions of_metrics, MetricsPortOptions(options_, log_));
+  options.add_fields = [this](const HttpRequest& request, HttpFields& fields) {
+    if (!options_.instance.empty()) fields.emplace_back(kInstance, options_.instance);
+    load_reports_.AddTo(request, fields);
+  };
   if (request_log_.every()) {
     const auto tell = [this](const AnsweredRequest& request) { request_log_.OnHttp(request); };
     options.on_answer = of_metrics.on_answer = tell;
@@ -537,6 +553,7 @@ absl::Status Daemon::OpenPorts() {
   }
   RETURN_IF_ERROR(OpenHttp());
   ports_are_open_ = true;
+  load_reports_.Now();  // rates of the next one are of the time since now
   std::string admin;
   if (admin_ != nullptr) {
     absl::StrAppend(&admin, ", admin ", HostAndPort(options_.admin.address, admin_->port()));
@@ -606,8 +623,26 @@ void Daemon::MeasureLoad() {
   metrics.requests_running->Set(static_cast<double>(load.running.requests));
   metrics.tokens_waiting->Set(static_cast<double>(load.waiting.tokens));
   metrics.tokens_running->Set(static_cast<double>(load.running.tokens));
-  metrics.utilization->Set(
-      utilization_.Measure(clock_.NowNs(), load.busy_ns, static_cast<int64_t>(arenas_.size())));
+  metrics.utilization->Set(std::clamp(
+      busy_.Measure(clock_.NowNs(), {load.busy_ns}).Rate(0) / static_cast<double>(arenas_.size()),
+      0.0, 1.0));
+}
+
+LoadReports::Report Daemon::ReportLoad() {
+  const RequestScheduler::Load load = scheduler_.GetLoad();
+  const EventCounts& counts = events_.counts();
+  return load_meter_.Measure({.now_ns = clock_.NowNs(),
+                              .busy_ns = load.busy_ns,
+                              .streams = static_cast<int64_t>(arenas_.size()),
+                              .cpu_ns = ProcessCpuNs(),
+                              .requests = counts.requests,
+                              .errors = counts.errors,
+                              .misses = misses_,
+                              .requests_waiting = load.waiting.requests,
+                              .tokens_waiting = load.waiting.tokens,
+                              .tokens_running = load.running.tokens,
+                              .pages_used = counts.pages_used,
+                              .pages = counts.pages});
 }
 
 void Daemon::Leave() {

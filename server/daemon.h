@@ -25,6 +25,7 @@
 #include "server/arena_keeper.h"
 #include "server/config/log_switch.h"
 #include "server/config/options.h"
+#include "server/counter_window.h"
 #include "server/debug_lines.h"
 #include "server/front_door.h"
 #include "server/generate/token_calls.h"
@@ -33,6 +34,8 @@
 #include "server/http/pages.h"
 #include "server/http/router.h"
 #include "server/hub/text_models.h"
+#include "server/load_meter.h"
+#include "server/load_reports.h"
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
@@ -51,7 +54,6 @@
 #include "server/trace_file.h"
 #include "server/trace_sender.h"
 #include "server/transport/byte_account.h"
-#include "server/utilization_meter.h"
 
 namespace reprise {
 
@@ -116,6 +118,8 @@ class Daemon {
   Tracer* tracer() const { return traces_ == nullptr ? nullptr : &traces_->tracer(); }
   // Sets the gauges of waiting and running requests.
   void MeasureLoad();
+  // Returns the load as balancers read it.
+  LoadReports::Report ReportLoad();
   // A stream is stuck (1), or one that was has come back (-1).
   void CountStuck(int more, const StuckRun& run);
   static std::chrono::seconds TimeAfterGrace(const Options& options) {
@@ -142,12 +146,14 @@ class Daemon {
   const std::unique_ptr<TraceSender> traces_;  // null: requests are not traced
   CountingEvents events_;
   ServerState state_;
-  UtilizationMeter utilization_;
+  CounterWindow<1> busy_;
   const std::unique_ptr<const Device> device_;
   HelperPool cores_;
   MemoryBudget arena_memory_;
   MemoryBudget data_memory_;
   StepGate step_gate_;
+  LoadMeter load_meter_;
+  LoadReports load_reports_;
   ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;
@@ -178,6 +184,7 @@ class Daemon {
   std::unique_ptr<HttpServer> metrics_;
   std::atomic<bool> ports_are_open_{false};
   std::atomic<int64_t> late_compiles_{0};
+  std::atomic<int64_t> misses_{0};  // recipes that were captured for requests
   std::function<void(const char* step)> on_step_ = [](const char*) {};
 };
 

@@ -19,16 +19,35 @@ namespace {
 constexpr double kSecondsPerNs = 1e-9;
 constexpr double kMicrosecondsPerNs = 1e-3;
 
+// Returns whether balancers count the end of a request as an error of this server.
+bool IsErrorOfServer(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class CountingModelEvents final : public ModelEvents {
  public:
-  CountingModelEvents(Catalogue& catalogue, ModelMetrics& metrics, std::string name,
-                      std::string version, Log& log, const RequestLog& requests)
-      : catalogue_(catalogue),
+  CountingModelEvents(std::shared_ptr<EventCounts> counts, Catalogue& catalogue,
+                      ModelMetrics& metrics, std::string name, std::string version, Log& log,
+                      const RequestLog& requests)
+      : counts_(std::move(counts)),
+        catalogue_(catalogue),
         metrics_(metrics),
         name_(std::move(name)),
         version_(std::move(version)),
         log_(log),
         requests_(requests) {}
+
+  ~CountingModelEvents() override { CountPages(GenerationRecord()); }
 
   void OnQueueDepth(int64_t depth) override {
     metrics_.queue_depth->Set(static_cast<double>(depth));
@@ -55,6 +74,7 @@ class CountingModelEvents final : public ModelEvents {
     set(metrics_.sequences, "waiting", record.waiting);
     set(metrics_.sequences, "set_back", record.set_back);
     set(metrics_.sequences, "stalled", record.stalled);
+    CountPages(record);
     set(metrics_.pages, "used", record.pages_used);
     set(metrics_.pages, "free", record.pages_free);
     set(metrics_.pages, "shared", record.pages_shared);
@@ -158,7 +178,16 @@ class CountingModelEvents final : public ModelEvents {
     log_.WriteEvent(level, sentence, event, fields);
   }
 
+  // Counts the pages of a model that had `generated_` until now.
+  void CountPages(const GenerationRecord& now) {
+    counts_->pages_used += now.pages_used - generated_.pages_used;
+    counts_->pages +=
+        now.pages_used + now.pages_free - generated_.pages_used - generated_.pages_free;
+  }
+
   void Count(const RequestRecord& record) {
+    ++counts_->requests;
+    if (IsErrorOfServer(record.code)) ++counts_->errors;
     metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
     metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
     NoteTrace("reprise_request_duration_seconds", record, record.total_ns);
@@ -198,6 +227,7 @@ class CountingModelEvents final : public ModelEvents {
     return "OTHER";
   }
 
+  const std::shared_ptr<EventCounts> counts_;
   Catalogue& catalogue_;
   ModelMetrics& metrics_;
   std::atomic<int64_t> load_began_{NowNs()};
@@ -214,8 +244,8 @@ CountingEvents::CountingEvents(Catalogue& catalogue, Log& log, const RequestLog&
     : catalogue_(catalogue),
       log_(log),
       requests_(requests),
-      unknown_(std::make_unique<CountingModelEvents>(catalogue, catalogue.Unknown(), "", "", log_,
-                                                     requests_)) {}
+      unknown_(std::make_unique<CountingModelEvents>(counts_, catalogue, catalogue.Unknown(), "",
+                                                     "", log_, requests_)) {}
 
 CountingEvents::~CountingEvents() = default;
 
@@ -223,7 +253,8 @@ std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
                                                       const std::string& version) {
   ModelMetrics& metrics = catalogue_.Model(name, version);
   metrics.asked_for->Set(1);
-  return std::make_unique<CountingModelEvents>(catalogue_, metrics, name, version, log_, requests_);
+  return std::make_unique<CountingModelEvents>(counts_, catalogue_, metrics, name, version, log_,
+                                               requests_);
 }
 
 void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }

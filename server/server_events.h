@@ -1,6 +1,8 @@
 // CountingEvents: events of the core, counted in the catalogue and written to the log.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,6 +13,14 @@
 
 namespace reprise {
 
+// Sums over all models, for load reports.
+struct EventCounts {
+  std::atomic<int64_t> requests{0};
+  std::atomic<int64_t> errors{0};      // requests that failed by the server's doing
+  std::atomic<int64_t> pages_used{0};  // pages of keys and values, now
+  std::atomic<int64_t> pages{0};
+};
+
 // Catalogue and logs outlive the object and all that it makes.
 class CountingEvents final : public ServerEvents {
  public:
@@ -20,10 +30,13 @@ class CountingEvents final : public ServerEvents {
                                         const std::string& version) override;
   void OnUnknownModel(const RequestRecord& record) override;
 
+  const EventCounts& counts() const { return *counts_; }
+
  private:
   Catalogue& catalogue_;
   Log& log_;
   const RequestLog& requests_;
+  const std::shared_ptr<EventCounts> counts_ = std::make_shared<EventCounts>();
   const std::unique_ptr<ModelEvents> unknown_;
 };
 

@@ -13,6 +13,8 @@ constexpr RpcRow kRpcRows[] = {
     {"/grpc.reflection.v1alpha.ServerReflection/", Right::kInfer},
     {"/grpc.reflection.v1.ServerReflection/", Right::kInfer},
 
+    {"/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", Right::kInfer},
+
     {"/inference.GRPCInferenceService/ServerLive", Right::kNone},
     {"/inference.GRPCInferenceService/ServerReady", Right::kNone},
     {"/inference.GRPCInferenceService/ModelReady", Right::kNone},

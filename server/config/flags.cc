@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -95,6 +96,14 @@ std::string TroubleOfEndpoint(std::string& text) {
     if (absl::StartsWith(text, scheme) && text.size() > scheme.size()) return "";
   }
   return absl::StrCat(text, " is not the address of a collector: http://HOST:4318");
+}
+
+// Says why `text` cannot stand in a header; the empty text where it can.
+std::string TroubleOfInstance(std::string& text) {
+  const bool fits =
+      !text.empty() && text.size() <= 256 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+  return fits ? "" : "a name of 1 to 256 visible ASCII characters is needed";
 }
 
 // THE table of flags.
@@ -506,6 +515,23 @@ constexpr Flag kFlags[] = {
          choices.emplace_back(kGemmProviderNames[i], static_cast<GemmProvider>(i));
        }
        return AddChoice(app, flag, options.gemm_provider, std::move(choices));
+     }},
+    {"--load-reports", "off|request|always|oob", "request",
+     "Load reports (ORCA) for balancers. request: with answers to requests that ask by "
+     "endpoint-load-metrics-format; always: with every answer; oob: as a stream alone, by "
+     "OpenRcaService, which request and always have as well",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<LoadReportMode>(app, flag, options.load_reports,
+                                        {{"off", LoadReportMode::kOff},
+                                         {"request", LoadReportMode::kRequest},
+                                         {"always", LoadReportMode::kAlways},
+                                         {"oob", LoadReportMode::kOob}});
+     }},
+    {"--instance", "NAME", "",
+     "Name of this server, in the header x-reprise-instance of every answer; none: no header",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.instance, flag.meaning)
+           ->check(CLI::Validator(TroubleOfInstance, ""));
      }},
     {"--drain-grace-secs", "SECONDS", "2",
      "Time after SIGTERM for which requests are still served, so that load balancers see that the "

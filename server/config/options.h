@@ -17,6 +17,9 @@ namespace reprise {
 enum class DeviceKind { kCpu, kReference };
 // When models are loaded: all at the start; on request; as their folders change.
 enum class ModelControl { kNone, kExplicit, kPoll };
+// Whom the server tells its load: nobody; answers to requests that ask; every answer; streams
+// alone.
+enum class LoadReportMode { kOff, kRequest, kAlways, kOob };
 enum class LogFormat { kText, kJson };
 
 // Where a face of the server listens. Port 0 asks for any free port; the log says which it was.
@@ -100,8 +103,10 @@ struct Options {
   bool exit_on_error = false;    // a model of the start that cannot be loaded ends the process
   bool fail_on_compile = false;  // the exit code says whether a request compiled anything
   bool allow_empty = false;      // a repository without a model that can be served is ready
-  int drain_grace_secs = 2;      // requests are served for this time after the ending signal
-  int exit_timeout_secs = 30;    // how long a drain may take
+  LoadReportMode load_reports = LoadReportMode::kRequest;
+  std::string instance;        // what answers call this server; empty: nothing
+  int drain_grace_secs = 2;    // requests are served for this time after the ending signal
+  int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
   LogLevels log_levels;
   bool access_log = false;           // a line for each request

@@ -68,7 +68,7 @@ class HttpConnection::Exchange final : public HttpExchange,
     const std::shared_ptr<HttpConnection> connection = std::move(connection_);
     const bool posted = WhereMemoryAllows([&] {
       asio::post(connection->stream_.get_executor(), [connection, make = std::move(make),
-                                                      more = reply_fields(), told = told(),
+                                                      more = MoreFields(*connection), told = told(),
                                                       key = KeyName(), trace = trace()] {
         HttpReply reply;
         const bool made = WhereMemoryAllows([&] {
@@ -90,7 +90,8 @@ class HttpConnection::Exchange final : public HttpExchange,
   void Begin(HttpReply head) noexcept override {
     const auto self = weak_from_this();
     const bool whole = WhereMemoryAllows([&] {
-      head.fields.insert(head.fields.end(), reply_fields().begin(), reply_fields().end());
+      const HttpFields more = MoreFields(*connection_);
+      head.fields.insert(head.fields.end(), more.begin(), more.end());
     });
     if (!whole) return connection_->stream_.Abort();
     Post(connection_, [head = std::move(head), self, told = told(),
@@ -138,6 +139,13 @@ class HttpConnection::Exchange final : public HttpExchange,
   }
 
  private:
+  // Returns the headers that the answer has besides its own.
+  HttpFields MoreFields(const HttpConnection& connection) const {
+    HttpFields fields = reply_fields();
+    const auto& add = connection.context_.options.add_fields;
+    if (add != nullptr) add(request(), fields);
+    return fields;
+  }
   std::string KeyName() const { return key() == nullptr ? "" : key()->name(); }
 
   template <typename Work>

@@ -49,6 +49,8 @@ struct HttpServerOptions {
   const ByteAccount* account = nullptr;
   // An answer may take this time to be read, and a second for each 64 KiB.
   std::chrono::nanoseconds write_timeout = std::chrono::seconds(30);
+  // Adds headers to each answer; may be null.
+  std::function<void(const HttpRequest& request, HttpFields& fields)> add_fields = nullptr;
   // Called for each request that is not logged elsewhere (HttpExchange::SetTold); may be
   // null.
   std::function<void(const AnsweredRequest& request)> on_answer = nullptr;

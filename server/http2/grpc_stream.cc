@@ -260,11 +260,13 @@ void GrpcStream::CountUntaken() {
 
 void GrpcStream::Respond() {
   if (std::exchange(responded_, true)) return host_->session()->Resume(id_);
-  if (head_.trace == nullptr) {
+  const Http2Fields& more = host_->limits().head_fields;
+  if (head_.trace == nullptr && more.empty()) {
     return host_->session()->Respond(id_, ResponseFields(), true).IgnoreError();
   }
   Http2Fields fields = ResponseFields();
-  AddTraceFields(*head_.trace, fields);
+  if (head_.trace != nullptr) AddTraceFields(*head_.trace, fields);
+  fields.insert(fields.end(), more.begin(), more.end());
   host_->session()->Respond(id_, fields, true).IgnoreError();
 }
 
@@ -296,7 +298,9 @@ void GrpcStream::End(const absl::Status& status) {
   trailers_sent_ = true;
   Http2Fields fields = {{":status", "200"}, {"content-type", kContentType}};
   if (head_.trace != nullptr) AddTraceFields(*head_.trace, fields);
-  for (auto& field : StatusFields(status)) fields.push_back(std::move(field));
+  const Http2Fields& more = host_->limits().head_fields;
+  fields.insert(fields.end(), more.begin(), more.end());
+  for (auto& field : EndFields()) fields.push_back(std::move(field));
   if (status.code() == absl::StatusCode::kUnimplemented) {
     fields.emplace_back("grpc-accept-encoding", kGrpcEncodings);
   }
@@ -328,7 +332,14 @@ Http2Stream::Produced GrpcStream::Produce(char* to, size_t size) {
 
 Http2Fields GrpcStream::Trailers() {
   trailers_sent_ = true;
-  return StatusFields(*status_);
+  return EndFields();
+}
+
+Http2Fields GrpcStream::EndFields() const {
+  Http2Fields fields = StatusFields(*status_);
+  const auto& add = host_->limits().add_trailers;
+  if (add != nullptr) WhereMemoryAllows([&] { add(head_, fields); });
+  return fields;
 }
 
 void GrpcStream::OnClose() {

@@ -73,6 +73,8 @@ class GrpcStream final : public RpcCall,
   void Tell(const absl::Status& status) const;
   // Tells the connection whether an answer waits for the client.
   void CountUntaken();
+  // Returns the fields that end the call.
+  Http2Fields EndFields() const;
   // Sends the header of an answer with messages, once.
   void Respond();
 

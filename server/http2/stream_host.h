@@ -25,6 +25,10 @@ struct RpcLimits {
   std::function<void(const CallHead& head, const absl::Status& status,
                      std::chrono::nanoseconds took)>
       on_end = nullptr;
+  // Fields in front of every answer.
+  Http2Fields head_fields = {};
+  // Adds fields after an answer; may be null.
+  std::function<void(const CallHead& head, Http2Fields& trailers)> add_trailers = nullptr;
   // A message, once it has begun, and the only message of a call that takes one, may take this
   // time, and a second for each least_bytes_per_second of its bytes; so may an answer, which also
   // must not stand still that time.

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,23 +21,28 @@ std::string HostAndPort(const std::string& address, int port) {
   return absl::StrCat(address, ":", port);
 }
 
-absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Http2ServerOptions options,
-                                                            const ByteAccount& account,
-                                                            InferenceService::Context inference,
-                                                            AdminService::Context admin,
-                                                            RpcRoutes::Gate gate) {
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    Http2ServerOptions options, const ByteAccount& account, InferenceService::Context inference,
+    AdminService::Context admin, LoadReportService::Source load, RpcRoutes::Gate gate) {
   const auto models = [repository = inference.repository,
                        state = inference.state](const std::string& name) -> std::optional<bool> {
     if (name.empty() || repository->FindListed(name, "") == nullptr) return std::nullopt;
     return !state->leaves() && repository->Answers(name, "").ok();
   };
-  std::unique_ptr<RpcServer> server(new RpcServer(std::move(inference), std::move(admin)));
+  const bool has_load = load != nullptr;
+  std::unique_ptr<RpcServer> server(
+      new RpcServer(std::move(inference), std::move(admin), std::move(load)));
   RpcRoutes& routes = server->routes_;
   server->inference_.AddTo(routes);
   server->admin_.AddTo(routes);
   server->health_.SetModels(models);
   server->health_.AddTo(routes);
-  AddReflection({kInference, "reprise.v1.Admin", "grpc.health.v1.Health"}, routes);
+  std::vector<std::string> services = {kInference, "reprise.v1.Admin", "grpc.health.v1.Health"};
+  if (has_load) {
+    server->load_.AddTo(routes);
+    services.push_back("xds.service.orca.v3.OpenRcaService");
+  }
+  AddReflection(std::move(services), routes);
   routes.SetGate(std::move(gate));
   server->SetServing(false);
   ASSIGN_OR_RETURN(server->server_, Http2Server::Start(std::move(options), routes, account));

@@ -1,4 +1,5 @@
-// RpcServer: the gRPC port with all its services: inference, admin, health and reflection.
+// RpcServer: the gRPC port with all its services: inference, admin, health, load
+// reports and reflection.
 //
 // Threads: construction and Shutdown from one thread; SetServing from any.
 #pragma once
@@ -13,18 +14,18 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
+#include "server/rpc/load_report_service.h"
 
 namespace reprise {
 
 class RpcServer {
  public:
   // Binds and serves. Health is not serving until SetServing. `account` outlives the server.
+  // `load`: null where clients may not ask for load reports.
   // Errors: UNAVAILABLE naming the address that could not be bound.
-  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(Http2ServerOptions options,
-                                                          const ByteAccount& account,
-                                                          InferenceService::Context inference,
-                                                          AdminService::Context admin,
-                                                          RpcRoutes::Gate gate);
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      Http2ServerOptions options, const ByteAccount& account, InferenceService::Context inference,
+      AdminService::Context admin, LoadReportService::Source load, RpcRoutes::Gate gate);
 
   // Returns the port that is bound, also when 0 was asked for.
   int port() const { return server_->port(); }
@@ -39,24 +40,28 @@ class RpcServer {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }
   // Sends clients elsewhere, and serves requests that they still send; see Http2Server. Ends
-  // watches of health.
+  // watches of health and of the load.
   bool Leave(std::chrono::steady_clock::time_point deadline) {
     health_.Stop();
+    load_.Stop();
     return server_->Leave(deadline);
   }
   // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
   void Shutdown(std::chrono::steady_clock::time_point deadline) {
     health_.Stop();
+    load_.Stop();
     server_->Shutdown(deadline);
   }
 
  private:
-  RpcServer(InferenceService::Context inference, AdminService::Context admin)
-      : inference_(std::move(inference)), admin_(std::move(admin)) {}
+  RpcServer(InferenceService::Context inference, AdminService::Context admin,
+            LoadReportService::Source load)
+      : inference_(std::move(inference)), admin_(std::move(admin)), load_(std::move(load)) {}
 
   InferenceService inference_;
   AdminService admin_;
   HealthService health_;
+  LoadReportService load_;
   RpcRoutes routes_;
   std::unique_ptr<Http2Server> server_;
 };

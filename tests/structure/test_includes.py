@@ -127,7 +127,7 @@ MAY_INCLUDE = {
     "server/generate": ["server/protocol", "server/chat"],
     "server/http2": ["server/transport", "server/wire", "server/access", "server/tracing"],
     "server/rpc": ["server/generate", "server/http2", "server/metrics", "proto/admin",
-                   "proto/recipe", "proto/health", "proto/reflection_v1",
+                   "proto/recipe", "proto/health", "proto/orca_service", "proto/reflection_v1",
                    "proto/reflection_v1alpha"],
     "server/http": ["server/repository", "server/transport", "server/metrics", "server/access",
                     "server/tracing"],
@@ -137,7 +137,7 @@ MAY_INCLUDE = {
                         "server/vision"],
     "server/vision": ["server/rest"],
     "server/openapi": ["server/text_api"],
-    "server": ["server/rpc", "server/page", "server/openapi", "server/vision", "runtime/device/cpu", "runtime/device/reference"],
+    "server": ["server/rpc", "proto/orca_report", "server/page", "server/openapi", "server/vision", "runtime/device/cpu", "runtime/device/reference"],
     "client/images": ["runtime/base/cpu"],
     "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
     "client/files": ["runtime/base"],
@@ -150,6 +150,7 @@ MAY_INCLUDE = {
               "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
+    "proto/orca_report": [], "proto/orca_service": ["proto/orca_report"],
     "proto/otlp": [], "proto/health": [], "proto/reflection_v1": [], "proto/reflection_v1alpha": [],
 }
 # Libraries that only some floors may know.

@@ -50,6 +50,18 @@ def http_call(proxy, model="m"):
     return ask, lambda: [session.close() for session in sessions]
 
 
+def bert_call(proxy, length=64):
+    """A model that takes CPU time, over gRPC."""
+    message = service_pb2.ModelInferRequest(model_name="bert")
+    for name in ("input_ids", "attention_mask"):
+        message.inputs.add(name=name, datatype="INT64", shape=[1, length])
+        message.raw_input_contents.append(np.ones(length, np.int64).tobytes())
+    channel = proxy.channel()
+    infer = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer
+    infer(message, timeout=60, wait_for_ready=True)
+    return lambda: infer(message, timeout=60), channel.close
+
+
 CALLS = {"grpc": grpc_call, "http": http_call}
 
 
@@ -70,10 +82,14 @@ class Load:
         wait_until(lambda: self.count >= goal)
 
 
-@contextlib.contextmanager
 def load(face, proxy, clients=6, rate=120):
     """Asks through `proxy` at `rate` a second while the block runs; yields the Load."""
-    ask, close = CALLS[face](proxy)
+    return asking(*CALLS[face](proxy), clients, rate)
+
+
+@contextlib.contextmanager
+def asking(ask, close, clients, rate):
+    """Calls `ask` at `rate` a second while the block runs, `close` at its end; yields the Load."""
     seen, stop = Load(), threading.Event()
 
     def client():
