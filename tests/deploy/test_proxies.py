@@ -4,7 +4,11 @@ Requests are asked once, by clients that check every answer. The proxies' own re
 over gRPC repeat by the service config that ships.
 """
 
+import contextlib
+import os
+import pathlib
 import signal
+import time
 
 import pytest
 import requests
@@ -24,25 +28,32 @@ EVERY = pytest.mark.parametrize("kind,face", FACES, ids=lambda value: getattr(va
 STOPPED_S = 1.2
 
 
+@contextlib.contextmanager
+def running(repository, *flags):
+    """Four daemons that are ready."""
+    daemons = [Daemon(repository, *flags, "--drain-grace-secs", "2", "--model-control-mode", "explicit", "--load-model", "*",
+                      "--grpc-http2-min-recv-ping-interval-without-data", "100") for _ in range(REPLICAS)]
+    for daemon in daemons:
+        daemon.start()
+    try:
+        for daemon in daemons:
+            daemon.wait_ready()
+        yield daemons
+    finally:
+        for daemon in daemons:
+            daemon.kill()
+
+
 @pytest.fixture
 def replicas(tmp_path):
     repository = Repository(tmp_path / "models")
     repository.add("m", models.elementwise())
-    running = [Daemon(repository, "--drain-grace-secs", "2", "--model-control-mode", "explicit", "--load-model", "*",
-                      "--grpc-http2-min-recv-ping-interval-without-data", "100") for _ in range(REPLICAS)]
-    for daemon in running:
-        daemon.start()
-    try:
-        for daemon in running:
-            daemon.wait_ready()
-        yield running
-    finally:
-        for daemon in running:
-            daemon.kill()
+    with running(repository) as daemons:
+        yield daemons
 
 
-def served(daemon):
-    return Scrape(daemon.metrics_url).total("nv_inference_request_success", model="m")
+def served(daemon, model="m"):
+    return Scrape(daemon.metrics_url).total("nv_inference_request_success", model=model)
 
 
 def all_serve(seen, replicas):
@@ -129,3 +140,55 @@ def test_requests_of_a_session_go_to_one_replica(kind, face, replicas, tmp_path)
             used.add(more.index(5))
         close()
     assert used == set(range(REPLICAS))
+
+
+@contextlib.contextmanager
+def throttled(process, cpus):
+    """The process has that many CPUs while the block runs, by a control group."""
+    version2 = not pathlib.Path("/sys/fs/cgroup/cpu").is_dir()
+    group = pathlib.Path("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/cpu") / f"reprise-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as why:
+        pytest.skip(f"no control group can be made here: {why}")
+    try:
+        period, quota = 100_000, max(1000, round(cpus * 100_000))
+        if version2:
+            (group / "cpu.max").write_text(f"{quota} {period}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(period))
+            (group / "cpu.cfs_quota_us").write_text(str(quota))
+        (group / "cgroup.procs").write_text(str(process.pid))
+        yield
+    finally:
+        (group.parent / "cgroup.procs").write_text(str(process.pid))
+        group.rmdir()
+
+
+def cpu_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_load_reports_take_requests_from_a_replica_that_is_throttled(tmp_path):
+    repository = Repository(tmp_path / "models")
+    repository.add("bert", models.bert(hidden=96, layers=3))
+    with running(repository, "--load-reports", "always") as replicas, \
+            proxies.WeightedRoundRobin(replicas, tmp_path) as proxy:
+        def count(seconds):
+            """The share of each in that time."""
+            before = [served(daemon, "bert") for daemon in replicas]
+            time.sleep(seconds)  # the time that the shares are of
+            more = [served(daemon, "bert") - was for daemon, was in zip(replicas, before)]
+            return [one / sum(more) for one in more]
+
+        with loads.asking(*loads.bert_call(proxy), 6, 100) as seen:
+            seen.wait_for(300)  # until reports have come, and weights are in force
+            before = cpu_seconds(replicas[0].process)
+            assert all(0.15 <= share <= 0.35 for share in count(4))
+            wanted = (cpu_seconds(replicas[0].process) - before) / 4
+            with throttled(replicas[0].process, wanted / 3):
+                time.sleep(5)  # the time in which it has to be noticed
+                shares = count(4)
+    assert shares[0] <= 0.20, shares
+    assert min(shares[1:]) >= 0.22, shares
