@@ -5,18 +5,18 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kMeterSecond = 1'000'000'000;
 
 TEST(LoadMeterTest, RatesAreOfTheLastSecond) {
   LoadMeter meter(4);
   const MachineShare share = {.cpus = 2, .memory_bytes = 1000, .resident_bytes = 250};
-  meter.Report({.now_ns = kSecond}, share);
-  meter.Report({.now_ns = 60 * kSecond, .busy_ns = 60 * kSecond, .streams = 2, .requests = 100},
+  meter.Report({.now_ns = kMeterSecond}, share);
+  meter.Report({.now_ns = 60 * kMeterSecond, .busy_ns = 60 * kMeterSecond, .streams = 2, .requests = 100},
                share);
-  const auto report = meter.Report({.now_ns = 61 * kSecond,
-                                    .busy_ns = 61 * kSecond,
+  const auto report = meter.Report({.now_ns = 61 * kMeterSecond,
+                                    .busy_ns = 61 * kMeterSecond,
                                     .streams = 2,
-                                    .cpu_ns = kSecond / 2,
+                                    .cpu_ns = kMeterSecond / 2,
                                     .requests = 130,
                                     .errors = 3,
                                     .misses = 7,
@@ -41,7 +41,7 @@ TEST(LoadMeterTest, StepsOfDecodersShowAsCpuTime) {
   const MachineShare share = {.cpus = 0.5};
   meter.Report({.now_ns = 0}, share);
   const auto report = meter.Report(
-      {.now_ns = kSecond, .streams = 2, .cpu_ns = kSecond / 4, .pages_used = 30, .pages = 40},
+      {.now_ns = kMeterSecond, .streams = 2, .cpu_ns = kMeterSecond / 4, .pages_used = 30, .pages = 40},
       share);
   EXPECT_DOUBLE_EQ(report.application_utilization(), 0.5);
   EXPECT_EQ(report.named_metrics().at("pages_used"), 30);
