@@ -93,7 +93,7 @@ std::string NodeMaker::ReduceMasked(const std::string& op, const std::string& va
                                     const std::function<std::string(float)>& number) {
   const bool mean = op == "ReduceMean";
   const std::string kept = Add("Where", {mask, value, number(static_cast<float>(*NeutralOf(op)))});
-  const std::string reduced = Reduce(mean ? "ReduceSum" : op, kept, axes, keepdims);
+  std::string reduced = Reduce(mean ? "ReduceSum" : op, kept, axes, keepdims);
   if (!mean) return reduced;
   const std::string ones = Add("Where", {mask, number(1), number(0)});
   const std::string all = Add("Expand", {ones, Add("Shape", {value})});
@@ -104,7 +104,7 @@ std::string NodeMaker::AddMaskOutput(const std::string& name, const std::string&
   for (auto& output : *graph_.mutable_output()) {
     if (output.name() == name) output.mutable_type()->mutable_tensor_type()->clear_shape();
   }
-  const std::string added = Unique(absl::StrCat(name, ".mask"));
+  std::string added = Unique(absl::StrCat(name, ".mask"));
   Rename(Add("Identity", {mask}), added);
   onnx::ValueInfoProto& output = *graph_.add_output();
   output.set_name(added);

@@ -31,7 +31,7 @@ class Suppression {
       there.push_back(maker_.Add("Greater", {score, gone}));
       if (round + 1 == rounds) break;
       const auto at_best = [&](const std::string& side) {
-        const std::string one = maker_.Add("GatherElements", {side, best});
+        std::string one = maker_.Add("GatherElements", {side, best});
         maker_.SetInt("axis", 2);
         return one;
       };

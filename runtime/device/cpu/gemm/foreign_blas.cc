@@ -32,6 +32,7 @@ constexpr Core kCores[] = {
     {"Haswell", Isa::kAvx2},          {"Zen", Isa::kAvx2},
     {"Sandybridge", Isa::kBaseline},  {"Nehalem", Isa::kBaseline},
     {"Core2", Isa::kBaseline},        {"Prescott", Isa::kBaseline},
+    {"ARMV8", Isa::kBaseline},
 };
 
 const char* CoreFor(Isa max_isa) {
@@ -42,9 +43,13 @@ const char* CoreFor(Isa max_isa) {
   if (isa.Has(CpuFeature::kAvx2)) return "Haswell";
   // The library has no kernels without SSE3. One that was capped on purpose gets no more.
   if (machine != Isa::kBaseline) return "Prescott";
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx")) return "Sandybridge";
   if (__builtin_cpu_supports("sse4.2")) return "Nehalem";
   return __builtin_cpu_supports("ssse3") ? "Core2" : "Prescott";
+#else
+  return "ARMV8";
+#endif
 }
 
 // An environment variable that has another value while this lives.
