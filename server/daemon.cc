@@ -296,6 +296,11 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
   });
   catalogue_.SetRefresh([this, &log] {
     MeasureLoad();
+    for (const Repository::Listed& listed : repository_.List()) {
+      if (listed.servable == nullptr) continue;
+      catalogue_.Model(listed.version->name, listed.version->version)
+          .frozen->Set(listed.servable->IsFrozen() ? 1 : 0);
+    }
     catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
   });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());

@@ -125,6 +125,11 @@ class CountingModelEvents final : public ModelEvents {
     }
   }
 
+  void OnChange(ModelChange change) override {
+    Tell(LogLevel::kInfo, change == ModelChange::kFreeze ? "is frozen" : "is thawed",
+         "model changed");
+  }
+
   void OnDamaged(const absl::Status& why) override {
     metrics_.ready->Set(0);
     Tell(LogLevel::kError, "answers no more requests", "model damaged", why);

@@ -72,6 +72,10 @@ std::vector<CommandGroup> CommandGroups() {
         {AddConfig, "reprise config minilm > config.pbtxt"},
         {AddLoad, "reprise load minilm --config config.pbtxt"},
         {AddUnload, "reprise unload minilm"},
+        {AddFreeze,
+         "reprise freeze minilm\n"
+         "reprise freeze --all"},
+        {AddThaw, "reprise thaw --all"},
         {AddStats, "reprise stats minilm"},
         {AddExplain,
          "reprise explain minilm\n"

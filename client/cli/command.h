@@ -46,6 +46,8 @@ void AddHealth(CLI::App& app, Action& action);
 void AddModels(CLI::App& app, Action& action);
 void AddLoad(CLI::App& app, Action& action);
 void AddUnload(CLI::App& app, Action& action);
+void AddFreeze(CLI::App& app, Action& action);
+void AddThaw(CLI::App& app, Action& action);
 void AddMetadata(CLI::App& app, Action& action);
 void AddConfig(CLI::App& app, Action& action);
 void AddPs(CLI::App& app, Action& action);

@@ -85,7 +85,26 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
     model.set_name(listed.version->name);
     model.set_version(listed.version->version);
     model.set_state(ModelStateName(listed.state));
-    model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded" : ErrorMessage(listed.why));
+    const bool frozen = listed.servable != nullptr && listed.servable->IsFrozen();
+    model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded"
+                     : listed.why.ok() && frozen            ? "frozen"
+                                                            : ErrorMessage(listed.why));
+  }
+  return response;
+}
+
+absl::StatusOr<v1::ChangeModelResponse> AnswerModelChange(Repository& repository,
+                                                          const std::string& model,
+                                                          const std::string& version,
+                                                          ModelChange change) {
+  ASSIGN_OR_RETURN(const std::vector<Repository::Found> changed,
+                   repository.Change(model, version, change));
+  v1::ChangeModelResponse response;
+  for (const Repository::Found& one : changed) {
+    v1::ModelCondition& condition = *response.add_models();
+    condition.set_model(one.version->name);
+    condition.set_version(one.version->version);
+    condition.set_frozen(one.servable->IsFrozen());
   }
   return response;
 }

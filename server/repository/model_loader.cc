@@ -316,6 +316,7 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
   options.ranks = part.ranks;
+  options.freeze = source.freeze;
   options.promote = source.settings.promote;
   options.promote_found = source.settings.promote_found;
   if (source.settings.promote_found) {
@@ -405,6 +406,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source, c
   const Model& model = *servable->model;
   servable->settings = settings;
   servable->frozen = settings.frozen || source.engine.options().frozen;
+  servable->freeze = source.freeze;
   ASSIGN_OR_RETURN(const WarmupSettings warmup,
                    WarmupOfSamples(settings, model, servable->signature));
   servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, warmup,
@@ -437,6 +439,7 @@ std::shared_ptr<Servable> StandIn(const Servable& usual, const std::vector<std::
   servable->model = usual.model;
   servable->settings = usual.settings;
   servable->frozen = usual.frozen;
+  servable->freeze = usual.freeze;
   servable->signature = WithOpenRanks(usual.signature, open);
   servable->queue = usual.queue;
   servable->warmup = usual.warmup;

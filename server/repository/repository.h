@@ -30,6 +30,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
 #include "server/config/options.h"
+#include "server/repository/model_change.h"
 #include "server/repository/model_table.h"
 #include "server/repository/remote_models.h"
 #include "server/repository/repository_scan.h"
@@ -102,6 +103,11 @@ class Repository {
   // Requests that were accepted are answered, later ones refused; `done` gets OK when the memory
   // has been freed. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
   void Unload(const std::string& name, Done done);
+
+  // Changes how a version behaves until it is unloaded or loaded again. `name` empty: all that are
+  // ready; `version` empty: the newest. Returns the changed ones. Errors: as Find.
+  absl::StatusOr<std::vector<Found>> Change(absl::string_view name, absl::string_view version,
+                                            ModelChange change);
 
  private:
   // An operation that was asked for on one model.

@@ -120,7 +120,7 @@ MAY_INCLUDE = {
     "server/requests": ["server/repository", "server/hub", "runtime/batching", "server/access",
                         "server/shared_memory", "server/tracing"],
     "server/tasks": ["server/hub", "server/requests"],
-    "server/protocol": ["server/requests", "proto/grpc_service"],
+    "server/protocol": ["server/requests", "proto/grpc_service", "proto/admin"],
     "server/speech": ["server/hub", "runtime/sequences"],
     "server/chat": ["server/hub"],
     "server/generate": ["server/protocol", "server/chat"],

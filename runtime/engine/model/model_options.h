@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/model/freeze_switch.h"
 #include "runtime/engine/types/bucket_report.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/onnx/model_io.h"
@@ -90,7 +91,8 @@ struct ModelOptions {
   // The values that padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
-  bool frozen = false;  // nothing is ever captured for a request, nor tuned
+  bool frozen = false;  // nothing is captured for a request, nor tuned, until `freeze` is set
+  FreezeSwitch freeze;
   TuneMode tune = TuneMode::kAuto;
   // Labels of the buckets that are captured before requests need them, so that a suggestion of more
   // names them as well.

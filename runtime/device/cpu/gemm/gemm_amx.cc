@@ -379,8 +379,11 @@ namespace reprise::cpu {
 
 const GemmKernels* TileGemmKernelsFor(Isa isa) {
 #if REPRISE_WITH_AVX512
-  static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
-  if (isa.Has(CpuFeature::kAmx)) return &kernels;
+  if (isa.Has(CpuFeature::kAmx)) {
+    // Made only here: the function that makes them is compiled for AVX-512.
+    static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
+    return &kernels;
+  }
 #endif
   return nullptr;
 }

@@ -252,8 +252,11 @@ namespace reprise::cpu {
 
 const Bf16Kernels* TileBf16KernelsFor(Isa isa) {
 #if REPRISE_WITH_AVX512
-  static const Bf16Kernels kernels = N_AVX3::MakeTileBf16Kernels(Bf16KernelsFor(Isa::kAvx512));
-  if (isa.Has(CpuFeature::kAmx)) return &kernels;
+  if (isa.Has(CpuFeature::kAmx)) {
+    // Made only here: the function that makes them is compiled for AVX-512.
+    static const Bf16Kernels kernels = N_AVX3::MakeTileBf16Kernels(Bf16KernelsFor(Isa::kAvx512));
+    return &kernels;
+  }
 #endif
   return nullptr;
 }
