@@ -29,6 +29,7 @@
 #include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
+#include "server/repository/store_key.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
@@ -345,6 +346,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  // A server that was to check its records does not serve without that.
+  RETURN_IF_ERROR(ReadStoreKey(options.store_key).status());
   std::unique_ptr<TraceFile> trace;
   if (!options.trace_file.empty()) {
     ASSIGN_OR_RETURN(trace, TraceFile::Open(options.trace_file));
