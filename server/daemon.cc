@@ -299,8 +299,9 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
     MeasureLoad();
     for (const Repository::Listed& listed : repository_.List()) {
       if (listed.servable == nullptr) continue;
-      catalogue_.Model(listed.version->name, listed.version->version)
-          .frozen->Set(listed.servable->IsFrozen() ? 1 : 0);
+      ModelMetrics& metrics = catalogue_.Model(listed.version->name, listed.version->version);
+      metrics.frozen->Set(listed.servable->IsFrozen() ? 1 : 0);
+      metrics.asleep->Set(IsAsleep(*listed.servable) ? 1 : 0);
     }
     catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
   });

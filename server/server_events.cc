@@ -125,10 +125,7 @@ class CountingModelEvents final : public ModelEvents {
     }
   }
 
-  void OnChange(ModelChange change) override {
-    Tell(LogLevel::kInfo, change == ModelChange::kFreeze ? "is frozen" : "is thawed",
-         "model changed");
-  }
+  void OnChange(const char* how) override { Tell(LogLevel::kInfo, how, "model changed"); }
 
   void OnDamaged(const absl::Status& why) override {
     metrics_.ready->Set(0);

@@ -76,6 +76,8 @@ std::vector<CommandGroup> CommandGroups() {
          "reprise freeze minilm\n"
          "reprise freeze --all"},
         {AddThaw, "reprise thaw --all"},
+        {AddSleep, "reprise sleep minilm"},
+        {AddWake, "reprise wake minilm"},
         {AddStats, "reprise stats minilm"},
         {AddExplain,
          "reprise explain minilm\n"

@@ -48,6 +48,8 @@ void AddLoad(CLI::App& app, Action& action);
 void AddUnload(CLI::App& app, Action& action);
 void AddFreeze(CLI::App& app, Action& action);
 void AddThaw(CLI::App& app, Action& action);
+void AddSleep(CLI::App& app, Action& action);
+void AddWake(CLI::App& app, Action& action);
 void AddMetadata(CLI::App& app, Action& action);
 void AddConfig(CLI::App& app, Action& action);
 void AddPs(CLI::App& app, Action& action);

@@ -1,5 +1,5 @@
-// reprise models, load, unload, freeze, thaw, metadata, config, ps: the models of a server, and
-// their descriptions.
+// reprise models, load, unload, freeze, thaw, sleep, wake, metadata, config, ps: the models of a
+// server, and their descriptions.
 
 #include <google/protobuf/text_format.h>
 
@@ -97,8 +97,10 @@ absl::Status RunChange(const ModelFlags& flags, v1::ModelChange change) {
   ASSIGN_OR_RETURN(const auto changed, client->ChangeModel(flags.model, flags.version, change));
   if (flags.json) return PrintJson(changed);
   for (const auto& model : changed.models()) {
-    std::printf("model '%s' version %s is %s\n", model.model().c_str(), model.version().c_str(),
-                model.frozen() ? "frozen" : "not frozen");
+    const bool sleeps = change == v1::MODEL_CHANGE_SLEEP || change == v1::MODEL_CHANGE_WAKE;
+    std::printf("model '%s' version %s is %s%s\n", model.model().c_str(), model.version().c_str(),
+                (sleeps ? model.asleep() : model.frozen()) ? "" : "not ",
+                sleeps ? "asleep" : "frozen");
   }
   if (changed.models().empty()) std::printf("no model\n");
   return absl::OkStatus();
@@ -109,6 +111,10 @@ absl::Status RunFreeze(const ModelFlags& flags) {
 }
 
 absl::Status RunThaw(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_THAW); }
+
+absl::Status RunSleep(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_SLEEP); }
+
+absl::Status RunWake(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_WAKE); }
 
 // Adds a command that changes one model, or all.
 void AddChange(CLI::App& app, Action& action, const char* name, const char* summary, Run run) {
@@ -226,6 +232,15 @@ void AddFreeze(CLI::App& app, Action& action) {
 
 void AddThaw(CLI::App& app, Action& action) {
   AddChange(app, action, "thaw", "Let recipes be captured for requests of a model again", RunThaw);
+}
+
+void AddSleep(CLI::App& app, Action& action) {
+  AddChange(app, action, "sleep",
+            "Take the weights of a model from memory until a request wants them", RunSleep);
+}
+
+void AddWake(CLI::App& app, Action& action) {
+  AddChange(app, action, "wake", "Prepare the weights of a sleeping model again", RunWake);
 }
 
 void AddMetadata(CLI::App& app, Action& action) {

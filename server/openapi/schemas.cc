@@ -79,7 +79,7 @@ constexpr char kOtherSchemas[] = R"({
 "RepositoryIndex": {"type": "array", "items": {"type": "object", "required": ["name", "state"], "properties": {"name": {"type": "string"},
   "version": {"type": "string"}, "state": {"enum": ["READY", "LOADING", "UNLOADED", "UNAVAILABLE"]}, "reason": {"type": "string"}}}},
 "ModelConditions": {"type": "object", "properties": {"models": {"type": "array", "items": {"type": "object", "properties": {
-  "model": {"type": "string"}, "version": {"type": "string"}, "frozen": {"type": "boolean"}}}}}},
+  "model": {"type": "string"}, "version": {"type": "string"}, "frozen": {"type": "boolean"}, "asleep": {"type": "boolean"}}}}}},
 "LoadRequest": {"type": "object", "properties": {"parameters": {"type": "object", "properties": {
   "config": {"type": "string", "description": "config.pbtxt as JSON in a text"}}}}},
 "UnloadRequest": {"type": "object"},

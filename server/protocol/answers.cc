@@ -85,10 +85,10 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
     model.set_name(listed.version->name);
     model.set_version(listed.version->version);
     model.set_state(ModelStateName(listed.state));
-    const bool frozen = listed.servable != nullptr && listed.servable->IsFrozen();
-    model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded"
-                     : listed.why.ok() && frozen            ? "frozen"
-                                                            : ErrorMessage(listed.why));
+    model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded" : ErrorMessage(listed.why));
+    if (listed.why.ok() && listed.servable != nullptr) {
+      model.set_reason(ConditionText(*listed.servable));
+    }
   }
   return response;
 }
@@ -105,6 +105,7 @@ absl::StatusOr<v1::ChangeModelResponse> AnswerModelChange(Repository& repository
     condition.set_model(one.version->name);
     condition.set_version(one.version->version);
     condition.set_frozen(one.servable->IsFrozen());
+    condition.set_asleep(IsAsleep(*one.servable));
   }
   return response;
 }

@@ -372,9 +372,10 @@ absl::StatusOr<std::vector<Repository::Found>> Repository::Change(absl::string_v
     ASSIGN_OR_RETURN(changed.emplace_back(), Find(name, version));
   }
   for (const Found& one : changed) {
-    one.servable->freeze.Set(change == ModelChange::kFreeze);
-    WhereMemoryAllows([&] { one.version->events->OnChange(change); });
+    RETURN_IF_ERROR(ApplyChange(*one.servable, change));
+    WhereMemoryAllows([&] { one.version->events->OnChange(ChangedText(change)); });
   }
+  if (change == ModelChange::kSleep) WhereMemoryAllows(options_.after_unload);
   // A frozen model without a recipe answers nothing.
   WhereMemoryAllows(options_.on_change);
   return changed;

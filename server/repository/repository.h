@@ -55,7 +55,7 @@ class Repository {
     std::function<void()> on_settled = [] {};
     // Work left for a version that is ready: on its loader thread, before the next load.
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
-    // The memory of unloaded models has been freed.
+    // The memory of unloaded models, or of weights of models that sleep, has been freed.
     std::function<void()> after_unload = [] {};
     // The state of a version has changed; with no lock held.
     std::function<void()> on_change = [] {};
@@ -105,7 +105,8 @@ class Repository {
   void Unload(const std::string& name, Done done);
 
   // Changes how a version behaves until it is unloaded or loaded again. `name` empty: all that are
-  // ready; `version` empty: the newest. Returns the changed ones. Errors: as Find.
+  // ready; `version` empty: the newest. Returns the changed ones. Errors: as Find, and as
+  // ApplyChange.
   absl::StatusOr<std::vector<Found>> Change(absl::string_view name, absl::string_view version,
                                             ModelChange change);
 

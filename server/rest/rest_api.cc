@@ -194,7 +194,8 @@ void AddRestApi(const RestContext& context, Router& router) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
   for (const auto& [name, change] :
-       {std::pair("freeze", ModelChange::kFreeze), std::pair("thaw", ModelChange::kThaw)}) {
+       {std::pair("freeze", ModelChange::kFreeze), std::pair("thaw", ModelChange::kThaw),
+        std::pair("sleep", ModelChange::kSleep), std::pair("wake", ModelChange::kWake)}) {
     // Without a model: all that are ready.
     for (const char* path : {"/v2/repository/models/{model}/", "/v2/repository/"}) {
       router.Add("POST", absl::StrCat(path, name), Right::kAdmin,

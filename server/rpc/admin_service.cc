@@ -308,6 +308,12 @@ absl::Status AdminService::ChangeModel(const v1::ChangeModelRequest& request,
     case v1::MODEL_CHANGE_THAW:
       change = ModelChange::kThaw;
       break;
+    case v1::MODEL_CHANGE_SLEEP:
+      change = ModelChange::kSleep;
+      break;
+    case v1::MODEL_CHANGE_WAKE:
+      change = ModelChange::kWake;
+      break;
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("change is ", static_cast<int>(request.change()), ", which is not known"));

@@ -181,7 +181,7 @@ def test_a_model_is_frozen_and_thawed_while_it_serves(repository, rng):
         assert scrape.total("reprise_model_frozen", model="bert") == 1
 
         thawed = requests.post(daemon.http_url + "/v2/repository/thaw", timeout=60)
-        assert thawed.json() == {"models": [{"model": "bert", "version": "1", "frozen": False}]}
+        assert thawed.json() == {"models": [{"model": "bert", "version": "1", "frozen": False, "asleep": False}]}
         assert infer(client, "bert", longer).capture in ("captured", "waited")
         assert Scrape(daemon.metrics_url).total("reprise_model_frozen", model="bert") == 0
         unknown = requests.post(daemon.http_url + "/v2/repository/models/none/freeze", timeout=60)

@@ -260,7 +260,9 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
           "admin POST /v2/repository/models/{model}/unload",
           "admin POST /v2/repository/models/{model}/freeze",
           "admin POST /v2/repository/models/{model}/thaw", "admin POST /v2/repository/freeze",
-          "admin POST /v2/repository/thaw"));
+          "admin POST /v2/repository/thaw", "admin POST /v2/repository/models/{model}/sleep",
+          "admin POST /v2/repository/models/{model}/wake", "admin POST /v2/repository/sleep",
+          "admin POST /v2/repository/wake"));
 }
 
 TEST_F(RouteRightsTest, KeysOpenTheRoutesOfTheirRightHoweverTheyAreSpelled) {
