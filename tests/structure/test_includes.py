@@ -144,8 +144,9 @@ MAY_INCLUDE = {
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
     "tools/reports": ["tools/files", "client/cli", "runtime/generate", "runtime/device/cpu"],
-    "tools/serve": ["client/cli", "server/repository", "runtime/device/cpu"],
-    "tools": ["tools/reports", "tools/serve", "server/hub", "server/chat", "runtime/generate",
+    "tools/bisect": ["runtime/engine", "runtime/onnx"],
+    "tools/serve": ["tools/files", "client/cli", "server/repository", "runtime/device/cpu"],
+    "tools": ["tools/bisect", "tools/reports", "tools/serve", "server/hub", "server/chat", "runtime/generate",
               "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],

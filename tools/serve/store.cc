@@ -25,8 +25,8 @@
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"
 #include "server/repository/store_key.h"
-#include "tools/command.h"
 #include "tools/files/file_bytes.h"
+#include "tools/serve/commands.h"
 #include "tools/serve/store_merge.h"
 
 namespace reprise::cli {
