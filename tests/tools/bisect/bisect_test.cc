@@ -55,7 +55,7 @@ class FaultyDevice final : public Device {
 
 class BisectTest : public testing::Test {
  protected:
-  // Two layers: y = LayerNorm(Tanh(x w) w), its norm written out.
+  // Two layers: y = LayerNorm(Sin(x w) w), its norm written out.
   BisectTest() {
     ModelBuilder b;
     b.Input("x", {"n", "8"}).Output("y");
@@ -65,7 +65,7 @@ class BisectTest : public testing::Test {
     b.Floats("eps", {}, {1e-5f});
     b.Floats("two", {}, {2});
     b.Node("MatMul", {"x", "w"}, {"a"}, "first");
-    b.Node("Tanh", {"a"}, {"b"}, "tanh");
+    b.Node("Sin", {"a"}, {"b"}, "sin");
     b.Node("MatMul", {"b", "w"}, {"c"}, "second");
     SetAttribute(b.Node("ReduceMean", {"c"}, {"mean"}, "mean"), "axes", std::vector<int64_t>{-1});
     b.Node("Sub", {"c", "mean"}, {"d"}, "sub");
@@ -98,13 +98,13 @@ TEST_F(BisectTest, RightDeviceAgrees) {
 }
 
 TEST_F(BisectTest, KernelThatIsWrongWithoutAnyFusionIsFound) {
-  const FaultyDevice device("Tanh 'tanh'", [](Node& node) { node.op = "Sigmoid"; });
+  const FaultyDevice device("Sin 'sin'", [](Node& node) { node.op = "Cos"; });
   const auto culprit = Bisect(subject_, device, {});
   ASSERT_TRUE(culprit.ok()) << culprit.status();
   EXPECT_FALSE(culprit->agrees);
   EXPECT_FALSE(culprit->pass_is_wrong);
   EXPECT_EQ(culprit->pass, "");
-  EXPECT_EQ(culprit->node, "Tanh 'tanh'");
+  EXPECT_EQ(culprit->node, "Sin 'sin'");
   EXPECT_EQ(culprit->kernel, "wrong");
   ASSERT_EQ(culprit->kernels.size(), 1);
   EXPECT_TRUE(culprit->kernels[0].wrong);
@@ -118,8 +118,7 @@ TEST_F(BisectTest, KernelOfANodeThatAPassMakesIsFoundWithThatPass) {
   ASSERT_TRUE(all->made.contains("fuse_layer_norm"));
   ASSERT_THAT(all->made.at("fuse_layer_norm"), Not(IsEmpty()));
   const std::string fused = all->made.at("fuse_layer_norm").front();
-  const FaultyDevice device(
-      fused, [](Node& node) { node.attributes.insert_or_assign("epsilon", 100.0f); });
+  const FaultyDevice device(fused, [](Node& node) { node.attributes.Set("epsilon", 100.0f); });
   const auto culprit = Bisect(subject_, device, {});
   ASSERT_TRUE(culprit.ok()) << culprit.status();
   EXPECT_FALSE(culprit->agrees);
