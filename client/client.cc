@@ -340,6 +340,14 @@ absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& reque
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::Warmup, request);
 }
 
+absl::StatusOr<v1::ChangeModelResponse> Client::ChangeModel(absl::string_view model,
+                                                            absl::string_view version,
+                                                            v1::ModelChange change) {
+  auto request = About<v1::ChangeModelRequest>(model, version);
+  request.set_change(change);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ChangeModel, request);
+}
+
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
                                                       absl::string_view version, bool metrics) {
   auto request = About<v1::GetStatsRequest>(model, version);

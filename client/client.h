@@ -193,6 +193,10 @@ class Client {
                                                         absl::string_view version = "");
   absl::StatusOr<v1::GetDynamicityResponse> GetDynamicity(const v1::GetDynamicityRequest& request);
   absl::StatusOr<v1::WarmupResponse> Warmup(const v1::WarmupRequest& request);
+  // Changes how models behave while they serve; `model` empty: all that are ready.
+  absl::StatusOr<v1::ChangeModelResponse> ChangeModel(absl::string_view model,
+                                                      absl::string_view version,
+                                                      v1::ModelChange change);
 
   const std::string& target() const { return options_.target; }
 

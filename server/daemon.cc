@@ -29,6 +29,7 @@
 #include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
+#include "server/repository/store_key.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
@@ -301,6 +302,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
   });
   catalogue_.SetRefresh([this, &log] {
     MeasureLoad();
+    for (const Repository::Listed& listed : repository_.List()) {
+      if (listed.servable == nullptr) continue;
+      ModelMetrics& metrics = catalogue_.Model(listed.version->name, listed.version->version);
+      metrics.frozen->Set(listed.servable->IsFrozen() ? 1 : 0);
+      metrics.asleep->Set(IsAsleep(*listed.servable) ? 1 : 0);
+    }
     catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
   });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
@@ -346,6 +353,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  // A server that was to check its records does not serve without that.
+  RETURN_IF_ERROR(ReadStoreKey(options.store_key).status());
   std::unique_ptr<TraceFile> trace;
   if (!options.trace_file.empty()) {
     ASSIGN_OR_RETURN(trace, TraceFile::Open(options.trace_file));

@@ -145,6 +145,8 @@ class CountingModelEvents final : public ModelEvents {
     }
   }
 
+  void OnChange(const char* how) override { Tell(LogLevel::kInfo, how, "model changed"); }
+
   void OnDamaged(const absl::Status& why) override {
     metrics_.ready->Set(0);
     Tell(LogLevel::kError, "answers no more requests", "model damaged", why);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/thread_priority.h"
+#include "server/repository/store_key.h"
 
 namespace reprise {
 namespace {
@@ -17,11 +18,18 @@ constexpr std::chrono::seconds kTick(5);
 
 StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log, DebugLog* debug) {
   if (options.recipe_cache.empty()) return;
-  auto store =
-      RecipeStore::Open({.folder = options.recipe_cache,
-                         .max_bytes = options.recipe_cache_disk_mb << 20,
-                         .debug = debug,
-                         .log = [log](const std::string& text) { log(LogLevel::kWarning, text); }});
+  auto mac = ReadStoreKey(options.store_key);
+  absl::StatusOr<std::unique_ptr<RecipeStore>> store = absl::UnknownError("");
+  if (!mac.ok()) {
+    store = mac.status();
+  } else {
+    store = RecipeStore::Open(
+        {.folder = options.recipe_cache,
+         .max_bytes = options.recipe_cache_disk_mb << 20,
+         .mac = *std::move(mac),
+         .debug = debug,
+         .log = [log](const std::string& text) { log(LogLevel::kWarning, text); }});
+  }
   if (!store.ok()) {
     log(LogLevel::kWarning,
         absl::StrCat(std::string(store.status().message()), "; nothing is kept over a restart"));

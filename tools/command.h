@@ -9,6 +9,7 @@
 
 namespace reprise::cli {
 
+void AddBisect(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);
 void AddCheck(CLI::App& app, Action& action);
 void AddDiff(CLI::App& app, Action& action);
@@ -19,7 +20,6 @@ void AddPlan(CLI::App& app, Action& action);
 void AddRecompiles(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);
 void AddRewrite(CLI::App& app, Action& action);
-void AddStore(CLI::App& app, Action& action);
 // Both print a summary of all commands of `app`; `version` is the program's, "0.1.0".
 void AddCompletion(CLI::App& app, Action& action, const std::string& version);
 void AddMan(CLI::App& app, Action& action, const std::string& version);

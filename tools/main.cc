@@ -72,6 +72,12 @@ std::vector<CommandGroup> CommandGroups() {
         {AddConfig, "reprise config minilm > config.pbtxt"},
         {AddLoad, "reprise load minilm --config config.pbtxt"},
         {AddUnload, "reprise unload minilm"},
+        {AddFreeze,
+         "reprise freeze minilm\n"
+         "reprise freeze --all"},
+        {AddThaw, "reprise thaw --all"},
+        {AddSleep, "reprise sleep minilm"},
+        {AddWake, "reprise wake minilm"},
         {AddStats, "reprise stats minilm"},
         {AddExplain,
          "reprise explain minilm\n"
@@ -111,6 +117,7 @@ std::vector<CommandGroup> CommandGroups() {
         {AddGraph,
          "reprise graph model.onnx --bucket b1_s128\n"
          "reprise graph model.onnx --bucket b1_s128 --without fuse_qkv"},
+        {AddBisect, "reprise bisect model.onnx --inputs inputs.json"},
         {AddReplay, "reprise replay model.onnx --bucket b1_s128 --launch 3 --values"},
         {AddStore, ""}}},
       {"The command line itself",

@@ -20,6 +20,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
+#include "runtime/passes/cut/cuts.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/command.h"
@@ -37,6 +38,7 @@ constexpr int64_t kTriedSizes[] = {3, 5, 8};
 constexpr int kTriedValues = 3;
 // Answers differ by the order in which they are summed.
 constexpr double kTolerance = 1e-4;
+constexpr char kNoForm[] = "no form of fixed size is known";
 
 struct RewriteFlags {
   std::string in, out;
@@ -47,10 +49,46 @@ struct RewriteFlags {
   bool json = false;
 };
 
+// Sizes go no further where a model takes none of the first.
+constexpr int64_t kMostTried = int64_t{1} << 16;
+
+// Returns sizes of the axes, by position, from `size` on: those that the model takes first, where
+// it needs as many boxes as it looks for, say; from `size` itself where it takes none.
+std::vector<int64_t> SizesFrom(int64_t size, const Model& model) {
+  const auto sizes_at = [&model](int64_t from) {
+    std::vector<int64_t> sizes;
+    // Sizes that differ, so that no two axes are alike by chance.
+    for (const ModelAxis& axis : model.axes()) {
+      sizes.push_back(axis.Fitting(from + static_cast<int64_t>(sizes.size())));
+    }
+    return sizes;
+  };
+  for (int64_t from = size; from <= kMostTried; from *= 2) {
+    std::vector<int64_t> sizes = sizes_at(from);
+    Binding binding;
+    for (size_t i = 0; i < sizes.size(); ++i) binding.axes[model.axes()[i].symbol] = sizes[i];
+    if (Specialize(Engine::SymbolicGraph(model, /*packed=*/false), binding).ok()) return sizes;
+  }
+  return sizes_at(size);
+}
+
+// A request from a file of JSON.
+absl::StatusOr<MadeUpRequest> RequestOfFile(const std::string& path, const Model& model) {
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const inference::ModelMetadataResponse metadata = MetadataOf(model);
+  MadeUpRequest request;
+  ASSIGN_OR_RETURN(request.tensors, ParseJsonInputs(text, metadata));
+  request.request = RequestOfTensors(model, request.tensors);
+  return request;
+}
+
 // The shapes of values of a model's file at some sizes, and their dtypes.
 class ValueShapes {
  public:
-  static absl::StatusOr<ValueShapes> Of(const std::string& path, const Model& model) {
+  // `inputs`: files of requests whose sizes are tried besides small ones.
+  static absl::StatusOr<ValueShapes> Of(const std::string& path, const Model& model,
+                                        const std::vector<std::string>& inputs) {
     ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(path));
     ValueShapes shapes;
     shapes.graph_ = std::move(imported.graph);
@@ -58,7 +96,19 @@ class ValueShapes {
       const ValueId value = shapes.graph_.FindValue(input.name);
       if (value != kNone && !input.optional) shapes.graph_.value(value).dims = input.dims;
     }
-    for (const ModelAxis& axis : model.axes()) shapes.symbols_.push_back(axis.symbol);
+    std::vector<std::vector<int64_t>> tried;
+    for (const int64_t size : kTriedSizes) tried.push_back(SizesFrom(size, model));
+    for (const std::string& file : inputs) {
+      // The comparison names the fault of one that cannot be used.
+      const absl::StatusOr<MadeUpRequest> request = RequestOfFile(file, model);
+      if (!request.ok()) continue;
+      absl::StatusOr<RequestShape> shape = model.Measure(request->request);
+      if (shape.ok()) tried.push_back(std::move(shape->sizes));
+    }
+    for (const std::vector<int64_t>& sizes : tried) {
+      std::map<std::string, int64_t>& axes = shapes.tried_.emplace_back();
+      for (size_t i = 0; i < sizes.size(); ++i) axes[model.axes()[i].symbol] = sizes[i];
+    }
     return shapes;
   }
 
@@ -68,11 +118,31 @@ class ValueShapes {
   };
   // Returns the rank of a value whose shape does not depend on data.
   absl::StatusOr<int> Rank(const std::string& value) const {
-    ASSIGN_OR_RETURN(const Pair at, At(value, value, kTriedSizes[0]));
-    return static_cast<int>(at.values.size());
+    ASSIGN_OR_RETURN(const std::vector<Pair> at, Tried(value, value));
+    return static_cast<int>(at.front().values.size());
   }
 
-  absl::StatusOr<Pair> At(const std::string& values, const std::string& mask, int64_t size) const {
+  // Returns the shapes at all sizes that are tried and that the model takes; an error where it
+  // takes none.
+  absl::StatusOr<std::vector<Pair>> Tried(const std::string& values,
+                                          const std::string& mask) const {
+    std::vector<Pair> pairs;
+    absl::Status refused;
+    for (const std::map<std::string, int64_t>& axes : tried_) {
+      absl::StatusOr<Pair> at = At(values, mask, axes);
+      if (at.ok()) {
+        pairs.push_back(*std::move(at));
+      } else {
+        refused.Update(at.status());
+      }
+    }
+    if (pairs.empty()) return refused;
+    return pairs;
+  }
+
+ private:
+  absl::StatusOr<Pair> At(const std::string& values, const std::string& mask,
+                          const std::map<std::string, int64_t>& axes) const {
     Graph graph = graph_;
     graph.ClearOutputs();
     for (const std::string& name : {values, mask}) {
@@ -81,10 +151,6 @@ class ValueShapes {
       graph.AddOutput(value);
     }
     graph.Compact();
-    std::map<std::string, int64_t> axes;
-    // Sizes that differ, so that no two axes are alike by chance.
-    for (const std::string& symbol : symbols_)
-      axes[symbol] = size + static_cast<int64_t>(axes.size());
     ASSIGN_OR_RETURN(const Graph at, Specialize(graph, {.axes = axes}));
     const Value& first = at.value(at.outputs()[0]);
     const Value& second = at.value(at.outputs()[1]);
@@ -94,9 +160,8 @@ class ValueShapes {
     return Pair{*first.shape, *second.shape, first.dtype};
   }
 
- private:
   Graph graph_;
-  std::vector<std::string> symbols_;
+  std::vector<std::map<std::string, int64_t>> tried_;  // sizes by symbol; one at least
 };
 
 int OnnxType(DType dtype) {
@@ -108,8 +173,9 @@ int OnnxType(DType dtype) {
 // The mask covers the dims of the values that the form says, at every size that is tried.
 absl::StatusOr<FormFacts> Prove(const StaticForm& form, const ValueShapes& shapes) {
   FormFacts facts;
-  for (const int64_t size : kTriedSizes) {
-    ASSIGN_OR_RETURN(const ValueShapes::Pair at, shapes.At(form.values, form.mask, size));
+  ASSIGN_OR_RETURN(const std::vector<ValueShapes::Pair> tried,
+                   shapes.Tried(form.values, form.mask));
+  for (const ValueShapes::Pair& at : tried) {
     facts = {.value_rank = static_cast<int>(at.values.size()),
              .mask_rank = static_cast<int>(at.mask.size()),
              .dtype = OnnxType(at.dtype)};
@@ -235,20 +301,14 @@ class Comparison {
   Tally tally_;
 };
 
-std::string TextOfFile(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 absl::Status Compare(LocalEngine& local, const Model& was, const Model& now,
                      const RewriteFlags& flags, Comparison& comparison) {
   int refused = 0;
   absl::Status first;
   for (const int64_t size : kTriedSizes) {
     AxisSizes sizes;
-    for (const ModelAxis& axis : was.axes()) {
-      sizes[axis.label] = size + static_cast<int64_t>(sizes.size());
-    }
+    const std::vector<int64_t> tried = SizesFrom(size, was);
+    for (size_t i = 0; i < tried.size(); ++i) sizes[was.axes()[i].label] = tried[i];
     for (int i = 0; i < kTriedValues; ++i) {
       ASSIGN_OR_RETURN(const MadeUpRequest made,
                        MakeUpRequest(was, sizes, kMadeUpIds, static_cast<uint64_t>(i + 1)));
@@ -267,10 +327,8 @@ absl::Status Compare(LocalEngine& local, const Model& was, const Model& now,
         "no made-up input could be compared, give some with --inputs: ", first.message()));
   }
   for (const std::string& path : flags.inputs) {
-    const inference::ModelMetadataResponse metadata = MetadataOf(was);
-    ASSIGN_OR_RETURN(const std::vector<OwnedTensor> tensors,
-                     ParseJsonInputs(TextOfFile(path), metadata));
-    RETURN_IF_ERROR(comparison.Run(RequestOfTensors(was, tensors), path));
+    ASSIGN_OR_RETURN(const MadeUpRequest request, RequestOfFile(path, was));
+    RETURN_IF_ERROR(comparison.Run(request.request, path));
   }
   return absl::OkStatus();
 }
@@ -288,7 +346,7 @@ void PrintReport(const nlohmann::ordered_json& report) {
 absl::Status RunRewrite(const RewriteFlags& flags) {
   LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
-  ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was));
+  ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was, flags.inputs));
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostFileBytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) {
@@ -343,9 +401,26 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
                                {"why_not", status.ok() ? "" : std::string(status.message())},
                                {"form", next->words}});
   }
-  if (!flags.json && !table.empty()) std::printf("%s\n", table.Text().c_str());
-  if (!flags.json && table.empty()) std::printf("%s has no dynamic operator\n", flags.in.c_str());
+  // Lists the nodes at which data decide shapes still, of which no form is known; then all is told.
+  const auto tell = [&](const Model& rewritten) {
+    if (rewritten.tail() != nullptr) {
+      for (const Cut& cut : rewritten.tail()->cuts()) {
+        if (std::find(left.begin(), left.end(), cut.node) != left.end()) continue;
+        table.AddRow(
+            {absl::StrCat(cut.op, " '", cut.node, "'"), absl::StrCat("no: ", cut.why), kNoForm});
+        report["nodes"].push_back({{"node", cut.node},
+                                   {"op", cut.op},
+                                   {"rewritten", false},
+                                   {"why_not", cut.why},
+                                   {"form", kNoForm}});
+      }
+    }
+    if (flags.json) return;
+    if (table.empty()) std::printf("%s has no dynamic operator\n", flags.in.c_str());
+    if (!table.empty()) std::printf("%s\n", table.Text().c_str());
+  };
   if (done == 0) {
+    tell(*was);
     if (flags.json) PrintReport(report);
     return absl::FailedPreconditionError(
         absl::StrCat("nothing was rewritten, ", flags.out, " is not written"));
@@ -358,6 +433,7 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
                                       model.SerializeAsString()));
   const auto checked = [&]() -> absl::StatusOr<Comparison::Tally> {
     ASSIGN_OR_RETURN(const std::shared_ptr<Model> now, LoadExactly(local, tried.string()));
+    tell(*now);
     Comparison comparison(local, *was, *now, masks);
     RETURN_IF_ERROR(Compare(local, *was, *now, flags, comparison));
     return comparison.tally();

@@ -39,10 +39,40 @@ void PrintLine(const char* label, const std::string& words) {
   std::printf("    %-8s %s\n", label, command_line::Wrap(words, width, kIndent, kIndent).c_str());
 }
 
+// A binding of more characters, and the fields of one beyond the first, are cut: --json has all.
+constexpr size_t kWidestBinding = 120, kWidestSize = 40, kMostDifferences = 8;
+
+// Returns the sizes of a capture, of many axes those that no ready recipe had.
+std::string SizesOfMiss(const v1::MissRecord& miss) {
+  if (miss.binding().size() <= kWidestBinding) return miss.binding();
+  std::vector<std::string> differing;
+  for (const auto& one : miss.differences()) {
+    if (differing.size() == kMostDifferences) break;
+    differing.push_back(absl::StrCat(one.field(), "=", Shorten(one.wanted(), kWidestSize)));
+  }
+  if (differing.empty()) return Shorten(miss.binding(), kWidestBinding);
+  return absl::StrCat(absl::StrJoin(differing, " "), " …");
+}
+
+// Returns the differences from the nearest ready recipe.
+std::string DifferencesOf(const v1::MissRecord& miss) {
+  std::vector<std::string> differences;
+  for (const auto& one : miss.differences()) {
+    if (differences.size() == kMostDifferences) {
+      differences.push_back(
+          absl::StrCat("and ", miss.differences_size() - kMostDifferences, " more"));
+      break;
+    }
+    differences.push_back(absl::StrCat(one.field(), " ", Shorten(one.had(), kWidestSize),
+                                       ", needed ", Shorten(one.wanted(), kWidestSize)));
+  }
+  return absl::StrJoin(differences, "; ");
+}
+
 void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
-              miss.binding().c_str(), miss.reason().c_str(),
+              SizesOfMiss(miss).c_str(), miss.reason().c_str(),
               miss.behind() ? ", in background" : "");
   std::printf("    recipe   %s\n", miss.recipe().c_str());
   if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
@@ -50,11 +80,8 @@ void PrintMiss(const v1::MissRecord& miss) {
   if (miss.nearest().empty()) {
     std::printf("    nearest  none was ready\n");
   } else {
-    std::vector<std::string> differences;
-    for (const auto& one : miss.differences()) {
-      differences.push_back(absl::StrCat(one.field(), " ", one.had(), ", needed ", one.wanted()));
-    }
-    PrintLine("nearest", absl::StrCat(miss.nearest(), ": ", absl::StrJoin(differences, "; ")));
+    PrintLine("nearest",
+              absl::StrCat(Shorten(miss.nearest(), kWidestBinding), ": ", DifferencesOf(miss)));
   }
   std::vector<std::string> phases;
   int64_t rss_bytes = 0;
@@ -235,7 +262,8 @@ void PrintTuning(const v1::ListRecipesResponse& recipes) {
   if (recipes.recipes().empty()) return;
   std::printf("kernels:\n");
   for (const auto& recipe : recipes.recipes()) {
-    const std::string& name = recipe.bucket() == "exact" ? recipe.binding() : recipe.bucket();
+    const std::string name =
+        recipe.bucket() == "exact" ? Shorten(recipe.binding(), kWidestBinding) : recipe.bucket();
     std::printf("    %-8s %s\n", name.c_str(),
                 recipe.tuned() ? absl::StrCat("tuned: ", recipe.tuning()).c_str()
                                : "as captured, not tuned");

@@ -212,6 +212,7 @@ absl::Status ForEachBatch(const FeedFlags& flags, ImageLoader& loader, const Tak
 
 void Summarise(const ImageLoader& loader, const Tally& tally, double seconds) {
   std::fflush(stdout);
+  for (const std::string& line : loader.skipped()) std::fprintf(stderr, "%s\n", line.c_str());
   for (const std::string& line : loader.plain_causes()) {
     std::fprintf(stderr, "%s\n", line.c_str());
   }
@@ -310,6 +311,8 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
           "drop it")
       ->default_str("send")
       ->check(CLI::IsMember({"send", "pad", "drop"}));
+  command.add_flag("--skip-damaged", flags.loader.skip_damaged,
+                   "Leave out images that cannot be decoded, and count them, instead of ending");
   command.add_flag("--shuffle", flags.loader.shuffle, "Shuffle the images in each epoch");
   command.add_option("--seed", flags.loader.seed, "Seed of the order and of random transforms")
       ->capture_default_str();

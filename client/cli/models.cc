@@ -1,5 +1,5 @@
-// reprise models, load, unload, metadata, config, ps: the models of a server, and their
-// descriptions.
+// reprise models, load, unload, freeze, thaw, sleep, wake, metadata, config, ps: the models of a
+// server, and their descriptions.
 
 #include <google/protobuf/text_format.h>
 
@@ -22,6 +22,7 @@ struct ModelFlags {
   std::string model;
   std::string version;
   std::string config_file;
+  bool all = false;
   bool json = false;
 };
 
@@ -89,6 +90,45 @@ absl::Status RunUnload(const ModelFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   RETURN_IF_ERROR(client->UnloadModel(flags.model));
   return PrintState(*client, flags, "unloaded");
+}
+
+absl::Status RunChange(const ModelFlags& flags, v1::ModelChange change) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(const auto changed, client->ChangeModel(flags.model, flags.version, change));
+  if (flags.json) return PrintJson(changed);
+  for (const auto& model : changed.models()) {
+    const bool sleeps = change == v1::MODEL_CHANGE_SLEEP || change == v1::MODEL_CHANGE_WAKE;
+    std::printf("model '%s' version %s is %s%s\n", model.model().c_str(), model.version().c_str(),
+                (sleeps ? model.asleep() : model.frozen()) ? "" : "not ",
+                sleeps ? "asleep" : "frozen");
+  }
+  if (changed.models().empty()) std::printf("no model\n");
+  return absl::OkStatus();
+}
+
+absl::Status RunFreeze(const ModelFlags& flags) {
+  return RunChange(flags, v1::MODEL_CHANGE_FREEZE);
+}
+
+absl::Status RunThaw(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_THAW); }
+
+absl::Status RunSleep(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_SLEEP); }
+
+absl::Status RunWake(const ModelFlags& flags) { return RunChange(flags, v1::MODEL_CHANGE_WAKE); }
+
+// Adds a command that changes one model, or all.
+void AddChange(CLI::App& app, Action& action, const char* name, const char* summary, Run run) {
+  auto flags = std::make_shared<ModelFlags>();
+  CLI::App* command = AddModelCommand(app, action, name, summary, run, flags);
+  CLI::Option* model = command->add_option("model", flags->model, "Name of the model");
+  AddVersion(*command, *flags);
+  command->add_flag("--all", flags->all, "All models that are ready")
+      ->excludes(model)
+      ->excludes("--version");
+  command->callback([flags, run, &action] {
+    if (flags->model.empty() && !flags->all) throw CLI::RequiredError("model or --all");
+    action = [flags, run] { return run(*flags); };
+  });
 }
 
 template <typename Tensors>
@@ -182,6 +222,25 @@ void AddUnload(CLI::App& app, Action& action) {
   AddName(*AddModelCommand(app, action, "unload", "Unload a model (--model-control-mode explicit)",
                            RunUnload, flags),
           *flags);
+}
+
+void AddFreeze(CLI::App& app, Action& action) {
+  AddChange(app, action, "freeze",
+            "Have nothing captured for requests of a model from now on, like reprised --frozen",
+            RunFreeze);
+}
+
+void AddThaw(CLI::App& app, Action& action) {
+  AddChange(app, action, "thaw", "Let recipes be captured for requests of a model again", RunThaw);
+}
+
+void AddSleep(CLI::App& app, Action& action) {
+  AddChange(app, action, "sleep",
+            "Take the weights of a model from memory until a request wants them", RunSleep);
+}
+
+void AddWake(CLI::App& app, Action& action) {
+  AddChange(app, action, "wake", "Prepare the weights of a sleeping model again", RunWake);
 }
 
 void AddMetadata(CLI::App& app, Action& action) {

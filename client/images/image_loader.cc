@@ -1,6 +1,7 @@
 #include "client/images/image_loader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <map>
@@ -73,22 +74,29 @@ class ThreadedLoader final : public ImageLoader {
 
   absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() override {
     std::shared_ptr<const ImageBatch> batch;
-    {
-      MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
+    do {
       while (failed_.ok() && !under_way_.empty() && under_way_.front()->left > 0) {
         done_.Wait(mutex_);
       }
       if (!failed_.ok()) return failed_;
       if (under_way_.empty()) {  // all batches of the epoch were handed over
+        if (rows_of_epoch_ == 0 && !skipped_.empty()) {
+          failed_ = absl::InvalidArgumentError(
+              absl::StrCat("no image can be used; the first fault is ", skipped_.front()));
+          return failed_;
+        }
         BeginEpochLocked();
-      } else {
-        CountLocked(*under_way_.front());
-        batch = std::move(under_way_.front()->batch);
-        under_way_.pop_front();
-        FillLocked();
+        work_.NotifyAll();
+        return std::shared_ptr<const ImageBatch>();
       }
-    }
-    work_.NotifyAll();
+      LeaveOutLocked(*under_way_.front());
+      CountLocked(*under_way_.front());
+      batch = std::move(under_way_.front()->batch);
+      under_way_.pop_front();
+      FillLocked();
+      work_.NotifyAll();
+    } while (batch->samples.empty());  // none of its images could be used
     return batch;
   }
 
@@ -101,6 +109,15 @@ class ThreadedLoader final : public ImageLoader {
   }
   bool is_float() const override { return pipeline_.writer().is_float(); }
   const ImageSet& set() const override { return set_; }
+
+  std::vector<std::string> skipped() const override {
+    MutexLock lock(mutex_);
+    if (num_skipped_ == 0) return {};
+    std::vector<std::string> lines = {absl::StrCat(
+        num_skipped_, " of ", handed_over_ + num_skipped_, " images were skipped, being damaged")};
+    lines.insert(lines.end(), skipped_.begin(), skipped_.end());
+    return lines;
+  }
 
   std::vector<std::string> plain_causes() const override {
     MutexLock lock(mutex_);
@@ -116,10 +133,11 @@ class ThreadedLoader final : public ImageLoader {
   // A batch that threads fill.
   struct UnderWay {
     std::shared_ptr<ImageBatch> batch;
-    size_t first = 0;                 // position in the epoch of its first image
-    size_t next = 0;                  // rows that were begun
-    size_t left = 0;                  // rows that are not done
-    std::vector<std::string> causes;  // why rows of it took the plain path
+    size_t first = 0;                       // position in the epoch of its first image
+    size_t next = 0;                        // rows that were begun
+    size_t left = 0;                        // rows that are not done
+    std::vector<std::string> causes;        // why rows of it took the plain path
+    std::map<size_t, std::string> damaged;  // faults of rows that are skipped
   };
 
   void BeginEpoch() {
@@ -130,6 +148,7 @@ class ThreadedLoader final : public ImageLoader {
   void BeginEpochLocked() REQUIRES(mutex_) {
     ++epoch_;
     begun_ = 0;
+    rows_of_epoch_ = 0;
     if (options_.shuffle) {
       RandomStream random(options_.seed, epoch_, ~uint64_t{0});
       std::iota(order_.begin(), order_.end(), size_t{0});
@@ -186,13 +205,15 @@ class ThreadedLoader final : public ImageLoader {
       }
       absl::StatusOr<std::string> made = Make(image, epoch, row, *batch);
       MutexLock lock(mutex_);
-      Note(std::move(made), *under_way);
+      Note(std::move(made), row, *under_way);
       if (--under_way->left == 0 || !failed_.ok()) done_.NotifyAll();
     }
   }
 
-  void Note(absl::StatusOr<std::string> made, UnderWay& under_way) REQUIRES(mutex_) {
-    if (!made.ok()) {
+  void Note(absl::StatusOr<std::string> made, size_t row, UnderWay& under_way) REQUIRES(mutex_) {
+    if (!made.ok() && options_.skip_damaged && !absl::IsResourceExhausted(made.status())) {
+      under_way.damaged[row] = std::string(made.status().message());
+    } else if (!made.ok()) {
       if (failed_.ok()) failed_ = made.status();
       work_.NotifyAll();
     } else if (!made->empty()) {
@@ -200,9 +221,33 @@ class ThreadedLoader final : public ImageLoader {
     }
   }
 
+  // Takes the rows of damaged images out of a batch; rows of zeros follow the others.
+  void LeaveOutLocked(UnderWay& done) REQUIRES(mutex_) {
+    if (done.damaged.empty()) return;
+    ImageBatch& batch = *done.batch;
+    const size_t bytes = pipeline_.writer().bytes();
+    size_t kept = 0;
+    for (size_t row = 0; row < batch.samples.size(); ++row) {
+      if (done.damaged.contains(row)) continue;
+      if (kept != row) {
+        batch.samples[kept] = std::move(batch.samples[row]);
+        std::memcpy(batch.data.data() + kept * bytes, batch.data.data() + row * bytes, bytes);
+      }
+      ++kept;
+    }
+    std::fill(batch.data.begin() + static_cast<std::ptrdiff_t>(kept * bytes), batch.data.end(),
+              std::byte{0});
+    batch.samples.resize(kept);
+    for (auto& [row, fault] : done.damaged) {
+      ++num_skipped_;
+      if (skipped_.size() < kMostCauses) skipped_.push_back(std::move(fault));
+    }
+  }
+
   // Counts a batch that is handed over: images that are made ahead do not count yet.
   void CountLocked(const UnderWay& done) REQUIRES(mutex_) {
     handed_over_ += static_cast<int64_t>(done.batch->samples.size());
+    rows_of_epoch_ += static_cast<int64_t>(done.batch->samples.size());
     for (const std::string& cause : done.causes) {
       if (causes_.size() < kMostCauses || causes_.contains(cause)) ++causes_[cause];
     }
@@ -247,6 +292,9 @@ class ThreadedLoader final : public ImageLoader {
   absl::Status failed_ GUARDED_BY(mutex_);
   bool stops_ GUARDED_BY(mutex_) = false;
   int64_t handed_over_ GUARDED_BY(mutex_) = 0;  // images
+  int64_t rows_of_epoch_ GUARDED_BY(mutex_) = 0;
+  int64_t num_skipped_ GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> skipped_ GUARDED_BY(mutex_);  // faults of the first
   std::map<std::string, int64_t> causes_ GUARDED_BY(mutex_);
 };
 

@@ -15,7 +15,8 @@
 // number of threads.
 //
 // Ownership: a batch is the caller's. Threads: Next and plain_causes from one at a time.
-// Errors:    of an image: its path and then its fault; the loader is over then.
+// Errors:    of an image: its path and then its fault; the loader is over then, unless it skips
+//            damaged images.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +40,13 @@ struct LoaderOptions {
   int64_t batch = 32;      // images of a batch
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
-  bool shuffle = false;                     // again in each epoch
-  uint64_t seed = 1;                        // decides the order and random transforms
-  int threads = 0;                          // 0: one for each CPU that the process may use
-  int batches_ahead = 2;                    // batches that are made while the caller uses one
+  bool shuffle = false;   // again in each epoch
+  uint64_t seed = 1;      // decides the order and random transforms
+  int threads = 0;        // 0: one for each CPU that the process may use
+  int batches_ahead = 2;  // batches that are made while the caller uses one
+  // An image that cannot be read or decoded is left out: its batch has a row fewer, as the last one
+  // of an epoch may, and skipped() counts it. An epoch without any image is an error all the same.
+  bool skip_damaged = false;
   int64_t max_pixels = int64_t{128} << 20;  // one image's, before its transforms
 };
 
@@ -76,6 +80,9 @@ class ImageLoader {
   virtual std::vector<int64_t> shape() const = 0;
   virtual bool is_float() const = 0;
   virtual const ImageSet& set() const = 0;
+  // Returns how many images of the batches so far were skipped, and then the faults of the first
+  // 16, "photos/1.jpg: ..."; empty where none was.
+  virtual std::vector<std::string> skipped() const = 0;
   // Why images of the batches so far took the plain path, each cause once, with how many images:
   // "7 of 100 images took the plain path: ...". At most 16.
   virtual std::vector<std::string> plain_causes() const = 0;

@@ -27,7 +27,7 @@ void BucketChange::Look(Engine& engine, std::shared_ptr<const Model> model) {
   std::optional<BucketLearner::Found> found = learner.Look(engine.options().clock->NowNs());
   model->ReportBuckets();
   if (!found.has_value()) return learner.EndLook();
-  if (!found->apply || engine.options().frozen || model->options().frozen) {
+  if (!found->apply || model->IsFrozen(engine.options())) {
     if (found->news) {
       model->Note(FormatText(
           "other buckets would save %.1f%% of the computing time: %s (reprise.bucket_policy "

@@ -208,10 +208,11 @@ std::vector<Response> CarriedSteps::Run(absl::Span<const Request* const> request
   while (status.ok() && batch.Next(most_tokens_)) {
     const StepRecipe& one = recipes_.For(batch.step_tokens());
     const Recipe& recipe = *one.recipe;
-    status = stream.Reserve(recipe);
+    const auto parameters = recipes_.ParametersOf(one);
+    status = parameters.ok() ? stream.Reserve(recipe) : parameters.status();
     if (!status.ok()) break;
     FirstDataError errors(recipe);
-    Frame frame = stream.MakeFrame(recipe, one.parameters->addresses(), &errors);
+    Frame frame = stream.MakeFrame(recipe, (*parameters)->addresses(), &errors);
     batch.Fill(recipe, stream.inputs());
     frame.live_rows = frame.live_segments = batch.step_tokens();
     const int64_t begin = clock_.NowNs();

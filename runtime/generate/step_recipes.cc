@@ -141,8 +141,8 @@ class Maker {
                       .bucket = StepLabel(one.tokens),
                       .reason = std::string(CompileReasonName(CompileReason::kWarmup))};
     one.recipe = std::move(compiled);
-    ASSIGN_OR_RETURN(one.parameters, model_.owner()->parameters().TableFor(one.recipe));
-    RETURN_IF_ERROR(PrimeRecipe(*one.recipe, *one.parameters, stream_));
+    ASSIGN_OR_RETURN(const auto parameters, model_.owner()->parameters().TableFor(one.recipe));
+    RETURN_IF_ERROR(PrimeRecipe(*one.recipe, *parameters, stream_));
     const CompileTimes& times = one.recipe->times;
     const std::string hex = one.recipe->key.hex();
     model_.owner()->observer().OnCompile({.reason = CompileReason::kWarmup,
@@ -175,6 +175,7 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
   variant->graph = std::move(form.graph);
   variant->fingerprint = FingerprintGraph(*variant->graph);
   StepRecipes all;
+  all.owner_ = model.owner();
   for (int64_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
     all.recipes_.push_back({.tokens = tokens, .picks = std::min(tokens, most_picks)});
   }

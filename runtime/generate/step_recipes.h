@@ -13,14 +13,13 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/model/model_owner.h"
 #include "runtime/passes/paged/paged_form.h"
 
 namespace reprise {
 
-// A recipe and the addresses of its parameters.
 struct StepRecipe {
   std::shared_ptr<const Recipe> recipe;
-  std::shared_ptr<const ParameterTable> parameters;
   int64_t tokens = 0;  // that it has room for
   int64_t picks = 0;   // tokens whose scores it gives, at most
 };
@@ -33,12 +32,18 @@ class StepRecipes {
   static absl::StatusOr<StepRecipes> Make(const Engine& engine, const Model& model, PagedForm& form,
                                           int64_t most_tokens, int64_t most_picks, Stream& stream);
 
+  // Returns the addresses of the parameters of one, which are prepared again where the model was
+  // asleep. Errors: as ParameterStore::TableFor.
+  absl::StatusOr<std::shared_ptr<const ParameterTable>> ParametersOf(const StepRecipe& one) const {
+    return owner_->parameters().TableFor(one.recipe);
+  }
   // Returns the smallest one for `tokens` new tokens.
   const StepRecipe& For(int64_t tokens) const;
   int64_t most_tokens() const { return recipes_.back().tokens; }
   const std::vector<StepRecipe>& all() const { return recipes_; }
 
  private:
+  std::shared_ptr<ModelOwner> owner_;
   std::vector<StepRecipe> recipes_;
 };
 

@@ -96,8 +96,9 @@ absl::StatusOr<absl::Span<float>> StepRunner::Run(const PlannedStep& step) {
   int64_t picks = 0;
   for (const StepItem& item : step.items) picks += item.picks;
   RETURN_IF_ERROR(stream_->Reserve(*recipe.recipe));
+  ASSIGN_OR_RETURN(const auto parameters, recipes_.ParametersOf(recipe));
   FirstDataError errors(*recipe.recipe);
-  Frame frame = stream_->MakeFrame(*recipe.recipe, recipe.parameters->addresses(), &errors);
+  Frame frame = stream_->MakeFrame(*recipe.recipe, parameters->addresses(), &errors);
   FillInputs(step, recipe);
   frame.live_rows = step.tokens;
   frame.live_segments = std::max<int64_t>(picks, 1);

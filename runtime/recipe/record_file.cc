@@ -21,6 +21,7 @@ namespace reprise {
 namespace {
 
 constexpr char kMagic[8] = {'R', 'P', 'S', 'T', 'O', 'R', 'E', '\n'};
+constexpr char kMacMagic[8] = {'R', 'P', 'S', 'M', 'A', 'C', '1', '\n'};
 constexpr size_t kDigestOffset = 32;
 constexpr size_t kDigestBytes = 16;
 
@@ -47,6 +48,33 @@ std::string DigestOf(absl::string_view head, absl::string_view payload) {
   digest.Add(head);
   digest.Add(payload);
   return digest.Bytes();
+}
+
+// Returns whether both are equal, without a branch on their bytes.
+bool IsEqualMac(absl::string_view a, absl::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+// Splits what follows the payload off: the MAC, empty where there is none. `payload_bytes`: as the
+// header says. DATA_LOSS where something else follows.
+absl::StatusOr<absl::string_view> TakeMac(uint64_t payload_bytes, absl::string_view& bytes) {
+  const size_t rest = bytes.size() - kRecordHeaderBytes;
+  if (payload_bytes == rest) return absl::string_view();
+  constexpr size_t kTrailer = sizeof(kMacMagic) + kMacBytes;
+  if (rest < kTrailer || payload_bytes != rest - kTrailer ||
+      bytes.substr(bytes.size() - kTrailer, sizeof(kMacMagic)) !=
+          absl::string_view(kMacMagic, sizeof(kMacMagic))) {
+    return absl::DataLossError(
+        absl::StrCat("holds ", rest, " bytes of payload where ", payload_bytes, " were written"));
+  }
+  const absl::string_view mac = bytes.substr(bytes.size() - kMacBytes);
+  bytes.remove_suffix(kTrailer);
+  return mac;
 }
 
 // Closes the file, and removes it while it has no other name.
@@ -144,6 +172,8 @@ absl::string_view StoreMissName(StoreMiss miss) {
       return "other_compiler";
     case StoreMiss::kUnreadable:
       return "unreadable";
+    case StoreMiss::kUnauthentic:
+      return "unauthentic";
   }
   return "";
 }
@@ -168,11 +198,13 @@ absl::string_view StoreMissWords(StoreMiss miss) {
       return "it was stored by another compiler version";
     case StoreMiss::kUnreadable:
       return "the store cannot be read";
+    case StoreMiss::kUnauthentic:
+      return "the stored file has no MAC by this store key";
   }
   return "";
 }
 
-std::string EncodeRecord(const Record& record) {
+std::string EncodeRecord(const Record& record, const RecordMac& mac) {
   std::string bytes(kMagic, sizeof(kMagic));
   Put<uint32_t>(bytes, kRecordFormat);
   Put<uint32_t>(bytes, static_cast<uint32_t>(record.kind));
@@ -180,10 +212,15 @@ std::string EncodeRecord(const Record& record) {
   Put<uint64_t>(bytes, record.rebuild_ns);
   bytes += DigestOf(bytes, record.payload);
   bytes += record.payload;
+  if (mac != nullptr) {
+    const std::string code = mac(bytes);
+    bytes.append(kMacMagic, sizeof(kMacMagic));
+    bytes += code;
+  }
   return bytes;
 }
 
-absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
+absl::StatusOr<Record> DecodeRecord(absl::string_view bytes, const RecordMac& mac) {
   if (bytes.size() < kRecordHeaderBytes) {
     return absl::DataLossError(
         absl::StrCat("ends after ", bytes.size(), " bytes, before its header does"));
@@ -198,11 +235,7 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
         absl::StrCat("has format version ", format, "; this program has ", kRecordFormat));
   }
   const uint64_t payload_bytes = GetInteger<uint64_t>(bytes, 16);
-  if (payload_bytes != bytes.size() - kRecordHeaderBytes) {
-    return absl::DataLossError(absl::StrCat("holds ", bytes.size() - kRecordHeaderBytes,
-                                            " bytes of payload where ", payload_bytes,
-                                            " were written"));
-  }
+  ASSIGN_OR_RETURN(const absl::string_view stored_mac, TakeMac(payload_bytes, bytes));
   const absl::string_view payload = bytes.substr(kRecordHeaderBytes);
   if (bytes.substr(kDigestOffset, kDigestBytes) !=
       DigestOf(bytes.substr(0, kDigestOffset), payload)) {
@@ -213,6 +246,11 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
   if (kind < static_cast<uint32_t>(RecordKind::kRecipe) ||
       kind > static_cast<uint32_t>(RecordKind::kChoices) || rebuild_ns > INT64_MAX) {
     return absl::DataLossError(absl::StrCat("has kind ", kind, ", which does not exist"));
+  }
+  if (mac != nullptr && !IsEqualMac(stored_mac, mac(bytes))) {
+    return absl::UnauthenticatedError(stored_mac.empty()
+                                          ? "has no MAC, and a store key is given"
+                                          : "its MAC is not by the store key that is given");
   }
   return Record{static_cast<RecordKind>(kind), static_cast<int64_t>(rebuild_ns),
                 std::string(payload)};
@@ -226,6 +264,8 @@ StoreMiss RecordMissOf(const absl::Status& status) {
       return StoreMiss::kOtherFormat;
     case absl::StatusCode::kDataLoss:
       return StoreMiss::kCorrupt;
+    case absl::StatusCode::kUnauthenticated:
+      return StoreMiss::kUnauthentic;
     default:
       return StoreMiss::kUnreadable;
   }

@@ -8,13 +8,19 @@
 //       24      8  cost of making it again, in nanoseconds
 //       32     16  XXH3-128 of the 32 bytes above and the payload
 //       48      -  the payload: a message of proto/recipe.proto, serialised
+//                  and where the writer had a key:
+//        -      8  "RPSMAC1\n"
+//        -     32  a MAC of all bytes above
 //
-// Nothing follows the payload. A file that differs from this in one bit is not a record.
+// Nothing else follows. A file that differs from this in one bit is not a record. A checksum finds
+// accidents; a MAC finds records that were written by others, and is looked at by readers with a
+// key alone.
 //
 // Threads: functions are pure but for the files they touch; call from any thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,6 +32,10 @@ namespace reprise {
 // Raised whenever the layout above, or the meaning of a payload, changes.
 inline constexpr uint32_t kRecordFormat = 1;
 inline constexpr size_t kRecordHeaderBytes = 48;
+inline constexpr size_t kMacBytes = 32;
+
+// Returns the MAC of bytes by a key that it holds, kMacBytes long. Null: there is no key.
+using RecordMac = std::function<std::string(absl::string_view bytes)>;
 
 // A bundle holds other records, and is never in a store.
 enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3, kBundle = 4, kChoices = 5 };
@@ -43,8 +53,9 @@ enum class StoreMiss {
   kOtherDevice,     // absent; stored for another device
   kOtherCompiler,   // absent; stored by another compiler version
   kUnreadable,      // the folder or file cannot be read
+  kUnauthentic,     // intact, without a MAC by the reader's key
 };
-inline constexpr int kNumStoreMisses = 9;
+inline constexpr int kNumStoreMisses = 10;
 absl::string_view StoreMissName(StoreMiss miss);   // "absent", "other_device"
 absl::string_view StoreMissWords(StoreMiss miss);  // words for people
 
@@ -54,11 +65,12 @@ struct Record {
   std::string payload;
 };
 
-std::string EncodeRecord(const Record& record);
+std::string EncodeRecord(const Record& record, const RecordMac& mac = nullptr);
 
 // Returns DATA_LOSS where the bytes are no intact record, FAILED_PRECONDITION where they are one of
-// another format version; RecordMissOf tells them apart.
-absl::StatusOr<Record> DecodeRecord(absl::string_view bytes);
+// another format version, UNAUTHENTICATED where `mac` is not null and gives another MAC than
+// theirs, or they have none; RecordMissOf tells them apart.
+absl::StatusOr<Record> DecodeRecord(absl::string_view bytes, const RecordMac& mac = nullptr);
 StoreMiss RecordMissOf(const absl::Status& status);
 
 // Returns the bytes of a file of at most `max_bytes`. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE

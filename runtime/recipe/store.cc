@@ -100,7 +100,7 @@ RecipeStore::Found RecipeStore::Read(const RecordName& name) {
   const auto bytes = ReadWholeFile(PathOf(*lookup.file), options_.max_bytes);
   absl::Status status = bytes.status();
   if (bytes.ok()) {
-    absl::StatusOr<Record> record = DecodeRecord(*bytes);
+    absl::StatusOr<Record> record = DecodeRecord(*bytes, options_.mac);
     status = record.status();
     if (record.ok() && record->kind == name.kind) {
       found.payload = std::move(record->payload);
@@ -119,7 +119,20 @@ RecipeStore::Found RecipeStore::Read(const RecordName& name) {
   // It may have been removed in between.
   if (found.miss == StoreMiss::kAbsent) found.detail.clear();
   if (found.miss == StoreMiss::kCorrupt) NoteCorrupt(name, found.detail);
+  if (found.miss == StoreMiss::kUnauthentic) {
+    {
+      MutexLock lock(mutex_);
+      ++stats_.unauthentic;
+    }
+    options_.log(
+        absl::StrCat("recipe store: '", PathOf(*lookup.file), "' is not used: ", found.detail));
+  }
   return found;
+}
+
+absl::StatusOr<Record> RecipeStore::ReadEntry(const Entry& entry) const {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(PathOf(entry.file), options_.max_bytes));
+  return DecodeRecord(bytes, options_.mac);
 }
 
 bool RecipeStore::Has(const RecordName& name) const { return Look(name).file.has_value(); }
@@ -258,7 +271,8 @@ absl::Status RecipeStore::Write(const RecordName& name, int64_t rebuild_ns,
     return absl::PermissionDeniedError(absl::StrCat("'", options_.folder, "' is read-only"));
   }
   const std::string bytes = EncodeRecord(
-      {.kind = name.kind, .rebuild_ns = std::max<int64_t>(rebuild_ns, 0), .payload = payload});
+      {.kind = name.kind, .rebuild_ns = std::max<int64_t>(rebuild_ns, 0), .payload = payload},
+      options_.mac);
   if (static_cast<int64_t>(bytes.size()) > options_.max_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("a ", RecordKindName(name.kind), " takes ",
                                                      bytes.size(), " bytes; the store holds ",
@@ -284,12 +298,13 @@ absl::Status RecipeStore::Update(const RecordName& name, int64_t rebuild_ns,
     const FolderLock lock(options_.folder);
     const std::string file = FileFor(name);
     const auto bytes = ReadWholeFile(PathOf(file), options_.max_bytes);
-    const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
+    const auto record = bytes.ok() ? DecodeRecord(*bytes, options_.mac) : bytes.status();
     const bool known = record.ok() && record->kind == name.kind;
     const std::string payload = change(known ? record->payload : "");
     status = WriteFileAtomically(
         options_.folder, file,
-        EncodeRecord({.kind = name.kind, .rebuild_ns = rebuild_ns, .payload = payload}));
+        EncodeRecord({.kind = name.kind, .rebuild_ns = rebuild_ns, .payload = payload},
+                     options_.mac));
   }
   NoteWrite(status);
   return status;
@@ -319,7 +334,7 @@ std::map<uint64_t, uint64_t> RecipeStore::UsesByKey(const std::vector<Entry>& en
   for (const Entry& entry : entries) {
     if (!entry.name.has_value() || entry.name->kind != RecordKind::kUsage) continue;
     const auto bytes = ReadWholeFile(PathOf(entry.file), options_.max_bytes);
-    const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
+    const auto record = bytes.ok() ? DecodeRecord(*bytes, options_.mac) : bytes.status();
     recipe::v1::StoredUsage usage;
     if (!record.ok() || !usage.ParseFromString(record->payload)) continue;
     for (const auto& use : usage.recipes()) uses[use.key()] += use.uses();
@@ -348,7 +363,7 @@ absl::StatusOr<RecipeStore::Pruned> RecipeStore::EvictLocked(int64_t max_bytes, 
     total += entry.bytes;
     const std::string path = absl::StrCat(options_.folder, "/", entry.file);
     const auto bytes = ReadWholeFile(path, entry.bytes);
-    const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
+    const auto record = bytes.ok() ? DecodeRecord(*bytes, options_.mac) : bytes.status();
     // Damaged and foreign files have no value.
     double value = -1;
     if (record.ok() && entry.name.has_value() && record->kind == entry.name->kind) {

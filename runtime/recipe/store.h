@@ -40,7 +40,10 @@ namespace reprise {
 struct RecipeStoreOptions {
   std::string folder;  // made when it is absent
   int64_t max_bytes = int64_t{1} << 30;
-  bool read_only = false;     // as if the folder could not be written
+  bool read_only = false;  // as if the folder could not be written
+  // Signs the records that are written; others are not used. Null: records have no MAC, and none is
+  // looked at.
+  RecordMac mac;
   DebugLog* debug = nullptr;  // logs writes; null: no log
   // Notes and warnings for the operator.
   std::function<void(const std::string&)> log = [](const std::string&) {};
@@ -97,6 +100,8 @@ class RecipeStore {
   };
   // Returns the files of the folder that are, or claim to be, records; by name.
   std::vector<Entry> List() const;
+  // Returns the record in one of them. Errors: as ReadWholeFile and DecodeRecord.
+  absl::StatusOr<Record> ReadEntry(const Entry& entry) const;
   // Returns how often each recipe was used, by key of its record.
   std::map<uint64_t, uint64_t> Uses() const { return UsesByKey(List()); }
 
@@ -115,6 +120,7 @@ class RecipeStore {
     int64_t max_bytes = 0;
     int64_t reads = 0;
     int64_t corrupt = 0;
+    int64_t unauthentic = 0;
     int64_t writes = 0;
     int64_t write_failures = 0;
     int64_t evictions = 0;

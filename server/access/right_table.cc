@@ -44,6 +44,7 @@ constexpr RpcRow kRpcRows[] = {
     {"/reprise.v1.Admin/GetDynamicity", Right::kObserve},
     {"/reprise.v1.Admin/GetStats", Right::kObserve},
     {"/reprise.v1.Admin/GetPorts", Right::kInfer},
+    {"/reprise.v1.Admin/ChangeModel", Right::kAdmin},
     {"/reprise.v1.Admin/Warmup", Right::kObserve},  // kAdmin with buckets: see the service
 };
 

@@ -461,6 +461,12 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_disk_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--store-key", "FILE", "",
+     "File with a secret of 16 bytes or more: records of --recipe-cache get a MAC by it, and "
+     "others are not used",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.store_key, flag.meaning);
+     }},
     {"--frozen", "", "",
      "Never capture for a request: refuse a request that no ready recipe can "
      "serve",

@@ -95,6 +95,16 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, std::string(axis), settings);
      }},
+    {"reprise.range.", "<axis>", "sizes", "any",
+     "Sizes that requests may have along the axis: min 8, max 512, multiple 8, usual 128, of which "
+     "each part may be left out. Others are refused; the usual size is captured before the model "
+     "is ready",
+     [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
+       ASSIGN_OR_RETURN(const SizeRange range, ParseSizeRange(value));
+       settings.ranges.insert_or_assign(std::string(axis), range);
+       if (range.usual.has_value()) settings.warmup.usual[std::string(axis)] = *range.usual;
+       return absl::OkStatus();
+     }},
     {"reprise.bucket_policy", "", "apply|suggest|off", "apply",
      "Use of better buckets that the traffic suggests. apply: capture them in the background and "
      "switch to them; suggest: show them in the log and in reprise explain; off: do not look for "

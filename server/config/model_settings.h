@@ -12,6 +12,7 @@
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/bucket/size_range.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/passes/kit/node_choice.h"
@@ -28,6 +29,7 @@ struct WarmupSettings {
   bool all = false;                  // every bucket
   std::vector<std::string> buckets;  // labels
   std::vector<AxisSizes> sizes;      // exact ones
+  AxisSizes usual;                   // usual sizes of ranges of axes, captured first
   std::string lengths_file;          // lines "LENGTH [COUNT]", in the model's folder
   bool ready_when_all = false;       // false: ready when the largest buckets are
   int64_t max_seconds = 300;         // 0: no limit
@@ -47,6 +49,7 @@ struct ModelSettings {
   // an axis that is named in neither gets the defaults.
   std::map<std::string, std::vector<int64_t>> buckets;
   std::map<std::string, BoundaryRule> learnt_buckets;
+  std::map<std::string, SizeRange> ranges;  // that requests may have, by axis
   BucketPolicyMode bucket_policy = BucketPolicyMode::kApply;
   int64_t bucket_payback_seconds = 600;
   int64_t max_batch_tokens = 4096;

@@ -96,6 +96,7 @@ struct Options {
   // How long a request may have to wait for the requests in front of it; 0: no limit; absent: a
   // second, or 20 replays of the largest bucket where these take longer.
   std::optional<double> max_queue_seconds;
+  std::string store_key;                  // file of the key of its records; empty: none
   bool frozen = false;                    // no model captures anything for a request
   bool eager = false;                     // no model captures anything at all: they run op by op
   std::vector<std::string> op_libraries;  // files with ops that models may name

@@ -2,6 +2,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 
 #include "absl/strings/escaping.h"
@@ -35,6 +36,16 @@ std::string Sha256Hex(absl::string_view bytes) {
   Digest digest("sha256");
   digest.Add(bytes);
   return digest.Hex();
+}
+
+std::string HmacSha256(absl::string_view key, absl::string_view bytes) {
+  std::string mac(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  REPRISE_CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     reinterpret_cast<unsigned char*>(mac.data()), &size) != nullptr);
+  mac.resize(size);
+  return mac;
 }
 
 std::string SignRs256(const std::string& pem, absl::string_view text) {

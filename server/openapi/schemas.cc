@@ -78,6 +78,8 @@ constexpr char kOtherSchemas[] = R"({
 "IndexRequest": {"type": "object", "properties": {"ready": {"type": "boolean", "default": false}}},
 "RepositoryIndex": {"type": "array", "items": {"type": "object", "required": ["name", "state"], "properties": {"name": {"type": "string"},
   "version": {"type": "string"}, "state": {"enum": ["READY", "LOADING", "UNLOADED", "UNAVAILABLE"]}, "reason": {"type": "string"}}}},
+"ModelConditions": {"type": "object", "properties": {"models": {"type": "array", "items": {"type": "object", "properties": {
+  "model": {"type": "string"}, "version": {"type": "string"}, "frozen": {"type": "boolean"}, "asleep": {"type": "boolean"}}}}}},
 "LoadRequest": {"type": "object", "properties": {"parameters": {"type": "object", "properties": {
   "config": {"type": "string", "description": "config.pbtxt as JSON in a text"}}}}},
 "UnloadRequest": {"type": "object"},

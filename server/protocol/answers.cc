@@ -86,6 +86,26 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
     model.set_version(listed.version->version);
     model.set_state(ModelStateName(listed.state));
     model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded" : ErrorMessage(listed.why));
+    if (listed.why.ok() && listed.servable != nullptr) {
+      model.set_reason(ConditionText(*listed.servable));
+    }
+  }
+  return response;
+}
+
+absl::StatusOr<v1::ChangeModelResponse> AnswerModelChange(Repository& repository,
+                                                          const std::string& model,
+                                                          const std::string& version,
+                                                          ModelChange change) {
+  ASSIGN_OR_RETURN(const std::vector<Repository::Found> changed,
+                   repository.Change(model, version, change));
+  v1::ChangeModelResponse response;
+  for (const Repository::Found& one : changed) {
+    v1::ModelCondition& condition = *response.add_models();
+    condition.set_model(one.version->name);
+    condition.set_version(one.version->version);
+    condition.set_frozen(one.servable->IsFrozen());
+    condition.set_asleep(IsAsleep(*one.servable));
   }
   return response;
 }

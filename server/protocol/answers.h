@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/admin.pb.h"
 #include "proto/grpc_service.pb.h"
 #include "server/repository/repository.h"
 #include "server/requests/inference.h"
@@ -28,6 +29,12 @@ absl::StatusOr<inference::ModelStatisticsResponse> AnswerModelStatistics(
     const Repository& repository, const std::string& model, const std::string& version);
 inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repository,
                                                          bool only_ready);
+
+// Changes how versions behave, and answers with how they do then. Errors: as Repository::Change.
+absl::StatusOr<v1::ChangeModelResponse> AnswerModelChange(Repository& repository,
+                                                          const std::string& model,
+                                                          const std::string& version,
+                                                          ModelChange change);
 
 // The response parameters that describe the replays of an answer, by name.
 using AnswerParameter = std::pair<std::string, std::variant<std::string, int64_t>>;

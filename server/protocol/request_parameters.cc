@@ -52,13 +52,14 @@ absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& v
   const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
                                                     {"wait", OnMiss::kWait},
                                                     {"eager", OnMiss::kEager},
-                                                    {"reject", OnMiss::kReject}};
+                                                    {"reject", OnMiss::kReject},
+                                                    {"frozen", OnMiss::kFrozen}};
   const std::string* text = std::get_if<std::string>(&value);
   for (const auto& [choice, on_miss] : choices) {
     if (text != nullptr && *text == choice) return on_miss;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter ", name, " must be pad, wait, eager or reject, it is ", Text(value)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parameter ", name, " must be pad, wait, eager, reject or frozen, it is ", Text(value)));
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ class ModelEvents {
   virtual void OnLoading() {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
+  // It was told to behave differently while it serves: `how`, "is frozen".
+  virtual void OnChange(const char* how) {}
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.
   virtual void OnDamaged(const absl::Status& why) {}
   // It is not to be served any more, whatever became of it.

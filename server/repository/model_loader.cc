@@ -70,6 +70,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .path = path,
           .buckets = settings.buckets,
           .learnt_buckets = settings.learnt_buckets,
+          .ranges = settings.ranges,
           .bucket_mode = settings.bucket_policy == BucketPolicyMode::kApply ? BucketMode::kApply
                          : settings.bucket_policy == BucketPolicyMode::kSuggest
                              ? BucketMode::kSuggest
@@ -316,6 +317,7 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
   options.ranks = part.ranks;
+  options.freeze = source.freeze;
   options.promote = source.settings.promote;
   options.promote_found = source.settings.promote_found;
   if (source.settings.promote_found) {
@@ -339,14 +341,19 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   return has_two_sides;
 }
 
-// Takes the inputs and outputs of the model that is loaded.
+// Takes the inputs and outputs of the model that is loaded, and its settings.
 absl::Status TakeSignature(const ServableSource& source, Servable& servable) {
   const Model& model = *servable.model;
+  servable.settings = source.settings;
+  // These may have named axes as the file does.
+  servable.settings.buckets = model.options().buckets;
+  servable.settings.learnt_buckets = model.options().learnt_buckets;
+  servable.settings.padding_off = model.options().no_padding;
   ModelFacts facts = {.inputs = model.inputs(),
                       .outputs = model.outputs(),
                       .max_batch = model.batches_requests() ? model.max_batch() : 0};
   for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
-  ASSIGN_OR_RETURN(servable.signature, Reconcile(source.settings, source.version.name, facts));
+  ASSIGN_OR_RETURN(servable.signature, Reconcile(servable.settings, source.version.name, facts));
   return absl::OkStatus();
 }
 
@@ -403,8 +410,8 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source, c
     RETURN_IF_ERROR(LoadModel(again, part, *servable).status());
   }
   const Model& model = *servable->model;
-  servable->settings = settings;
   servable->frozen = settings.frozen || source.engine.options().frozen;
+  servable->freeze = source.freeze;
   ASSIGN_OR_RETURN(const WarmupSettings warmup,
                    WarmupOfSamples(settings, model, servable->signature));
   servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, warmup,
@@ -418,7 +425,8 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source, c
   }
   ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
                    WarmupBindings(model, warmup, model_folder));
-  servable->warmup->RunUntilReady(bindings, UsedBefore(model));
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> usual, UsualBinding(model, warmup));
+  servable->warmup->RunUntilReady(usual, bindings, UsedBefore(model));
   return servable;
 }
 
@@ -437,6 +445,7 @@ std::shared_ptr<Servable> StandIn(const Servable& usual, const std::vector<std::
   servable->model = usual.model;
   servable->settings = usual.settings;
   servable->frozen = usual.frozen;
+  servable->freeze = usual.freeze;
   servable->signature = WithOpenRanks(usual.signature, open);
   servable->queue = usual.queue;
   servable->warmup = usual.warmup;

@@ -26,6 +26,8 @@ struct ServableSource {
   StepGate* gate = nullptr;     // that models which make tokens share; null: there is one
   // Gives a loaded model a queue, before requests may find it.
   std::function<void(Servable&)> open_queue;
+  // All models that are loaded for the version follow it.
+  FreezeSwitch freeze = {};
 };
 
 // An input whose rank neither the file nor config.pbtxt gives has the rank of each request: the

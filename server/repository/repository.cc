@@ -360,6 +360,27 @@ void Repository::UnloadAllBut(const std::string& name, const std::vector<int64_t
   WhereMemoryAllows(options_.after_unload);
 }
 
+absl::StatusOr<std::vector<Repository::Found>> Repository::Change(absl::string_view name,
+                                                                  absl::string_view version,
+                                                                  ModelChange change) {
+  std::vector<Found> changed;
+  if (name.empty()) {
+    for (Listed& listed : List()) {
+      if (listed.servable != nullptr) changed.push_back({listed.version, listed.servable});
+    }
+  } else {
+    ASSIGN_OR_RETURN(changed.emplace_back(), Find(name, version));
+  }
+  for (const Found& one : changed) {
+    RETURN_IF_ERROR(ApplyChange(*one.servable, change));
+    WhereMemoryAllows([&] { one.version->events->OnChange(ChangedText(change)); });
+  }
+  if (change == ModelChange::kSleep) WhereMemoryAllows(options_.after_unload);
+  // A frozen model without a recipe answers nothing.
+  WhereMemoryAllows(options_.on_change);
+  return changed;
+}
+
 void Repository::WaitUntilUnused(std::shared_ptr<const Servable> servable) {
   const auto end = std::chrono::steady_clock::now() + kLongestUse;
   // Its memory is freed here, not on a thread that answers a request.

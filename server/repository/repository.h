@@ -30,6 +30,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
 #include "server/config/options.h"
+#include "server/repository/model_change.h"
 #include "server/repository/model_table.h"
 #include "server/repository/remote_models.h"
 #include "server/repository/repository_scan.h"
@@ -54,7 +55,7 @@ class Repository {
     std::function<void()> on_settled = [] {};
     // Work left for a version that is ready: on its loader thread, before the next load.
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
-    // The memory of unloaded models has been freed.
+    // The memory of unloaded models, or of weights of models that sleep, has been freed.
     std::function<void()> after_unload = [] {};
     // The state of a version has changed; with no lock held.
     std::function<void()> on_change = [] {};
@@ -102,6 +103,12 @@ class Repository {
   // Requests that were accepted are answered, later ones refused; `done` gets OK when the memory
   // has been freed. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
   void Unload(const std::string& name, Done done);
+
+  // Changes how a version behaves until it is unloaded or loaded again. `name` empty: all that are
+  // ready; `version` empty: the newest. Returns the changed ones. Errors: as Find, and as
+  // ApplyChange.
+  absl::StatusOr<std::vector<Found>> Change(absl::string_view name, absl::string_view version,
+                                            ModelChange change);
 
  private:
   // An operation that was asked for on one model.

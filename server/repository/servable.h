@@ -31,11 +31,14 @@ struct Servable {
     if (model != nullptr) model->Abandon();
   }
 
+  bool IsFrozen() const { return freeze.IsOn(frozen); }
+
   // Set when it was told that the model's files have changed.
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;
-  bool frozen = false;                       // it, or the server: nothing is captured for a request
+  bool frozen = false;                       // it, or the server: until `freeze` is set
+  FreezeSwitch freeze;                       // nothing is captured for a request
   std::vector<std::string> unused_settings;  // that were reported when it was loaded
   Signature signature;
   std::shared_ptr<RequestQueue> queue;           // null until requests may come
@@ -60,7 +63,9 @@ struct Servable {
 // Returns whether some request may be served: nothing is captured for one of a frozen model,
 // which is of use with its first recipe.
 inline bool CanAnswer(const Servable& servable) {
-  if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
+  if (!servable.IsFrozen() || servable.model == nullptr || servable.generation != nullptr) {
+    return true;
+  }
   if (servable.model->options().capture == CapturePolicy::kOff) return true;  // It needs none.
   return !servable.model->ready().Snapshot()->empty();
 }

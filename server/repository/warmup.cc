@@ -141,9 +141,27 @@ absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
   return bindings;
 }
 
+absl::StatusOr<std::vector<AxisSizes>> UsualBinding(const Model& model,
+                                                    const WarmupSettings& settings) {
+  if (settings.usual.empty()) return std::vector<AxisSizes>();
+  AxisSizes sizes;
+  for (const ModelAxis& axis : model.axes()) {
+    const auto range = model.options().ranges.find(axis.label);
+    const bool given = range != model.options().ranges.end() && range->second.usual.has_value();
+    if (!given && !axis.is_batch) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model '", model.id().name, "': reprise.range.", settings.usual.begin()->first,
+          " has a usual size, so that it is captured first; reprise.range.", axis.label,
+          " has none"));
+    }
+    sizes[axis.label] = given ? *range->second.usual : 1;
+  }
+  return BindingsOfSizes(model, {sizes});
+}
+
 bool WantsWarmup(const WarmupSettings& settings) {
-  return settings.all || !settings.buckets.empty() || !settings.sizes.empty() ||
-         !settings.lengths_file.empty();
+  return !settings.usual.empty() || settings.all || !settings.buckets.empty() ||
+         !settings.sizes.empty() || !settings.lengths_file.empty();
 }
 
 absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
@@ -237,9 +255,11 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency)
   if (!runs) Next(urgency);
 }
 
-void Warmup::RunUntilReady(const std::vector<AxisSizes>& bindings,
+void Warmup::RunUntilReady(const std::vector<AxisSizes>& usual,
+                           const std::vector<AxisSizes>& bindings,
                            const std::vector<AxisSizes>& used) {
-  if (bindings.empty() && used.empty()) return;
+  if (usual.empty() && bindings.empty() && used.empty()) return;
+  Add(usual, CaptureUrgency::kUrgent);
   Add(settings_.ready_when_all ? bindings : LargestOf(bindings), CaptureUrgency::kUrgent);
   // Recipes that can serve all others come first, then the most used.
   Add(LargestOf(used), CaptureUrgency::kUrgent);

@@ -33,10 +33,11 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   // Captures `bindings` in the background, after those that are under way. The limit of time counts
   // from this call. Those that the model has had are left out.
   void Request(const std::vector<AxisSizes>& bindings);
-  // Captures `bindings`, and waits until the largest of them are ready, or all of them where the
-  // settings say so, or until a limit ends it. `used`: bindings that an earlier start used, ready
-  // as well.
-  void RunUntilReady(const std::vector<AxisSizes>& bindings, const std::vector<AxisSizes>& used);
+  // Captures `usual`, then `bindings`, and waits until the former and the largest of the latter are
+  // ready, or all of them where the settings say so, or until a limit ends it. `used`: bindings
+  // that an earlier start used, ready as well.
+  void RunUntilReady(const std::vector<AxisSizes>& usual, const std::vector<AxisSizes>& bindings,
+                     const std::vector<AxisSizes>& used);
 
  private:
   // Adds bindings that are captured one after another; those that were added before are left out.
@@ -76,6 +77,12 @@ bool WantsWarmup(const WarmupSettings& settings);
 absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const WarmupSettings& settings,
                                                       const std::string& folder);
+
+// Returns the binding of the usual sizes of the ranges of axes (reprise.range.*), with one row
+// where none is given; empty where no axis has one. INVALID_ARGUMENT names an axis whose size is
+// missing.
+absl::StatusOr<std::vector<AxisSizes>> UsualBinding(const Model& model,
+                                                    const WarmupSettings& settings);
 
 // Returns the bindings of bucket labels; all of the model's where `labels` is empty.
 // INVALID_ARGUMENT names a label that the model does not have, or how many sizes each axis has

@@ -59,6 +59,12 @@ absl::StatusOr<AxisSizes> ByLabel(const Model& model, const AxisSizes& sizes) {
           absl::StrCat("model '", model.id().name, "': the sizes to warm up name no axis ",
                        axis.label, ", only ", absl::StrJoin(sizes, ",", absl::PairFormatter("="))));
     }
+    if (const auto range = model.options().ranges.find(axis.label);
+        range != model.options().ranges.end() && !range->second.Allows(size->second)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model '", model.id().name, "': ", size->second, " is to be warmed up along axis ",
+          axis.label, ", whose range (reprise.range.", axis.label, ") is ", range->second.Text()));
+    }
     if (size->second < axis.smallest) {
       return absl::InvalidArgumentError(
           absl::StrCat("model '", model.id().name, "' takes sizes of ", axis.smallest,

@@ -193,6 +193,19 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
+  for (const auto& [name, change] :
+       {std::pair("freeze", ModelChange::kFreeze), std::pair("thaw", ModelChange::kThaw),
+        std::pair("sleep", ModelChange::kSleep), std::pair("wake", ModelChange::kWake)}) {
+    // Without a model: all that are ready.
+    for (const char* path : {"/v2/repository/models/{model}/", "/v2/repository/"}) {
+      router.Add("POST", absl::StrCat(path, name), Right::kAdmin,
+                 [=, change = change](const Exchange& exchange, const PathParts& parts) {
+                   exchange->Answer([=, model = PathPart(parts, "model")] {
+                     return MessageOrError(AnswerModelChange(*repository, model, "", change));
+                   });
+                 });
+    }
+  }
   for (const auto& [suffix, start] : {std::pair("/generate", &StartGenerateOverHttp),
                                       std::pair("/generate_stream", &StreamGenerateOverHttp)}) {
     for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {

@@ -13,6 +13,7 @@
 //   /v2/systemsharedmemory/...                                  see region_routes.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
+//   POST /v2/repository[/models/{model}]/freeze, .../thaw, .../sleep, .../wake
 //
 // Errors are {"error": why} with the status of the error table.
 #pragma once

@@ -17,6 +17,7 @@
 #include "runtime/graph/hide_bytes.h"
 #include "server/http2/unary_method.h"
 #include "server/metrics/compilations.h"
+#include "server/protocol/answers.h"
 #include "server/repository/warmup_sizes.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
@@ -130,6 +131,7 @@ void AdminService::AddTo(RpcRoutes& routes) {
   Add(routes, "ExplainModel", &AdminService::ExplainModel);
   Add(routes, "GetDynamicity", &AdminService::GetDynamicity);
   Add(routes, "Warmup", &AdminService::Warmup);
+  Add(routes, "ChangeModel", &AdminService::ChangeModel);
 }
 
 template <typename Request, typename Response>
@@ -298,6 +300,30 @@ absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupRe
   response.set_failed(static_cast<uint32_t>(state.failed));
   response.set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
   response.set_stopped(state.stopped);
+  return Report(response);
+}
+
+absl::Status AdminService::ChangeModel(const v1::ChangeModelRequest& request,
+                                       v1::ChangeModelResponse& response) {
+  ModelChange change = ModelChange::kFreeze;
+  switch (request.change()) {
+    case v1::MODEL_CHANGE_FREEZE:
+      break;
+    case v1::MODEL_CHANGE_THAW:
+      change = ModelChange::kThaw;
+      break;
+    case v1::MODEL_CHANGE_SLEEP:
+      change = ModelChange::kSleep;
+      break;
+    case v1::MODEL_CHANGE_WAKE:
+      change = ModelChange::kWake;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("change is ", static_cast<int>(request.change()), ", which is not known"));
+  }
+  ASSIGN_OR_RETURN(response, AnswerModelChange(*context_.repository, request.model(),
+                                               request.version(), change));
   return Report(response);
 }
 

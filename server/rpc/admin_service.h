@@ -53,6 +53,8 @@ class AdminService {
                             v1::ExplainModelResponse& response);
   absl::Status GetDynamicity(const v1::GetDynamicityRequest& request,
                              v1::GetDynamicityResponse& response);
+  absl::Status ChangeModel(const v1::ChangeModelRequest& request,
+                           v1::ChangeModelResponse& response);
   absl::Status Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response);
 
   const Context context_;

@@ -55,12 +55,15 @@ std::string Consequence(const Model& model, const ModelAxis& axis, bool certifie
       model.packing_refusal().empty()
           ? "padded to the next bucket"
           : absl::StrCat("padded to the next bucket, not packed: ", model.packing_refusal());
+  const auto range = model.options().ranges.find(axis.label);
+  const bool bounded = range != model.options().ranges.end();
   return absl::StrCat(model.packing() != nullptr
                           ? absl::StrCat("packed: requests lie one after another, up to ",
                                          model.packing()->buckets().back(), " tokens a replay")
                           : padding,
-                      !largest.has_value() ? ""
-                      : reject             ? absl::StrCat("; longer than ", *largest, " is refused")
+                      bounded                ? absl::StrCat("; sizes are ", range->second.Text())
+                      : !largest.has_value() ? ""
+                      : reject ? absl::StrCat("; longer than ", *largest, " is refused")
                                : absl::StrCat("; longer than ", *largest, " runs exact"));
 }
 

@@ -104,6 +104,31 @@ def test_each_axis_has_its_rule_and_their_product_a_limit(repository, rng):
         assert "axis 'height' has size 97, the largest bucket is 96" in error.value.message()
 
 
+def test_ranges_refuse_sizes_by_name_and_their_usual_sizes_are_captured_first(repository, rng):
+    ranges = {"range.height": "min 8, max 96, multiple 8, usual 40", "range.width": "max 64, usual 48"}
+    path = repository.add("image", models.masked_image(), config=parameters(**ranges))
+    repository.add("half", models.masked_image(), config=parameters(**{"range.height": "usual 40"}))
+    repository.add("wrong", models.masked_image(), config=parameters(**{"range.depth": "max 8"}))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        inputs = image(rng, 40, 48)
+        first = infer(client, "image", inputs)
+        assert (first.capture, bucket_of(first)) == ("replayed", (1, 40, 48))
+        assert_same_answer(first.outputs, reference(path, inputs), first.bucket)
+        assert bucket_of(infer(client, "image", image(rng, 96, 64)))[1:] == (96, 64)
+        for height, width, why in [(44, 48, "'height'.* is 44.*8 to 96 in multiples of 8"),
+                                   (104, 48, "'height'.* is 104"), (40, 65, "'width'.* is 65.*at most 64")]:
+            with pytest.raises(InferenceServerException, match=why) as error:
+                infer(client, "image", image(rng, height, width))
+            assert "INVALID_ARGUMENT" in error.value.status()
+        refused = daemon.reprise("warmup", "image", "--sizes", "batch=1,height=44,width=8", check=False)
+        assert refused.returncode == 1 and "8 to 96 in multiples of 8" in refused.stderr
+        assert "sizes are 8 to 96 in multiples of 8" in daemon.reprise("explain", "image")
+        reasons = {model["name"]: model.get("reason", "") for model in daemon.readiness()["models"]}
+        assert "reprise.range.width has none" in reasons["half"]
+        assert "'depth'" in reasons["wrong"] and "height, width" in reasons["wrong"]
+
+
 def test_frames_of_audio_have_buckets_of_thousands(repository, rng):
     path = repository.add("audio", models.masked_audio(),
                           config=parameters(sequence_buckets="exponential:375,2,3000"))

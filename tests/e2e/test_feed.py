@@ -248,6 +248,24 @@ def test_damaged_files_are_errors_with_their_path(tmp_path):
         path.unlink()
 
 
+def test_damaged_files_are_skipped_and_counted_where_that_is_asked_for(tmp_path):
+    rng = np.random.default_rng(5)
+    for i in range(5):
+        picture(rng, 40 + i, 30).save(tmp_path / f"{i}.png")
+    rows, _ = load(tmp_path, "Resize([16, 16])", tmp_path)
+    (tmp_path / "2x.png").write_bytes(b"no picture")
+    (tmp_path / "9.png").write_bytes((tmp_path / "3.png").read_bytes()[:40])
+    done = load(tmp_path, "Resize([16, 16])", tmp_path, "--batch", "2", "--skip-damaged", check=False)
+    assert done.returncode == 0, done
+    assert "2 of 7 images were skipped" in done.stderr
+    assert "2x.png: " in done.stderr and "9.png: " in done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "loaded.npy"), rows)
+    for i in range(5):
+        (tmp_path / f"{i}.png").unlink()
+    none = load(tmp_path, "Resize([16, 16])", tmp_path, "--skip-damaged", check=False)
+    assert none.returncode == 1 and "no image can be used" in none.stderr
+
+
 def test_a_giant_that_a_header_announces_costs_nothing(tmp_path):
     image = Image.new("L", (30, 30))
     stream = io.BytesIO()

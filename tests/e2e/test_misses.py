@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import requests
 from tritonclient.utils import InferenceServerException
 
 from testing import models
@@ -153,8 +154,51 @@ def test_a_request_chooses_what_a_miss_does(repository, rng):
             with_on_miss(client, short, "reject")
         assert with_on_miss(client, short, "wait") == "captured"
         assert with_on_miss(client, short, "reject") == "replayed"
-        with pytest.raises(InferenceServerException, match="pad, wait, eager or reject"):
+        with pytest.raises(InferenceServerException, match="pad, wait, eager, reject or frozen"):
             with_on_miss(client, short, "hope")
+
+
+def test_a_model_is_frozen_and_thawed_while_it_serves(repository, rng):
+    repository.add("bert", models.bert(), config=PADDED)
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        long, short, longer = (text_inputs(NAMES, 1, n, rng, 200) for n in (100, 9, 200))
+        infer(client, "bert", long)
+        # One request of a model that is not frozen.
+        with pytest.raises(InferenceServerException, match="b1_s256.*on_miss is frozen") as refused:
+            with_on_miss(client, longer, "frozen")
+        assert "FAILED_PRECONDITION" in refused.value.status()
+        assert with_on_miss(client, short, "frozen") == "larger"
+
+        assert daemon.reprise("freeze", "bert") == "model 'bert' version 1 is frozen\n"
+        with pytest.raises(InferenceServerException, match="b1_s256.*the model is frozen") as refused:
+            infer(client, "bert", longer)
+        assert "FAILED_PRECONDITION" in refused.value.status()
+        assert infer(client, "bert", short).capture in ("larger", "replayed")
+        assert client.get_model_repository_index().models[0].reason == "frozen"
+        assert "frozen" in daemon.reprise("models")
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.total("reprise_model_frozen", model="bert") == 1
+
+        thawed = requests.post(daemon.http_url + "/v2/repository/thaw", timeout=60)
+        assert thawed.json() == {"models": [{"model": "bert", "version": "1", "frozen": False, "asleep": False}]}
+        assert infer(client, "bert", longer).capture in ("captured", "waited")
+        assert Scrape(daemon.metrics_url).total("reprise_model_frozen", model="bert") == 0
+        unknown = requests.post(daemon.http_url + "/v2/repository/models/none/freeze", timeout=60)
+        assert unknown.status_code == 404 and "none" in unknown.json()["error"]
+
+
+def test_a_frozen_daemon_is_thawed(repository, rng):
+    repository.add("bert", models.bert(), config=PADDED)
+    with Daemon(repository, "--frozen") as daemon:
+        inputs = text_inputs(NAMES, 1, 9, rng, 200)
+        assert not daemon.readiness()["ready"]
+        with pytest.raises(InferenceServerException, match="frozen"):
+            infer(daemon.client(), "bert", inputs)
+        assert daemon.reprise("thaw", "--all") == "model 'bert' version 1 is not frozen\n"
+        assert daemon.readiness()["ready"]
+        assert infer(daemon.client(), "bert", inputs).capture == "captured"
+        assert daemon.reprise("thaw", check=False).returncode == 2
 
 
 def test_two_cold_buckets_at_once_hold_up_no_warm_one(repository, rng):

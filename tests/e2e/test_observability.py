@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import tritonclient.http
+from onnx import TensorProto, helper
 
 from testing import models
 from testing.daemon import Daemon, reprise, run_reprised
@@ -204,3 +205,28 @@ def test_buckets_and_warmups_of_a_model_that_captures_nothing_are_warnings(repos
         # Nothing that is frozen is missing either.
         assert daemon.client().is_model_ready("plain")
         assert infer(daemon.client(), "plain", inputs()).capture == "eager"
+
+
+def test_explain_of_many_sizes_says_those_that_differ(repository, rng):
+    """Thirty inputs, each with an axis of its own."""
+    count = 30
+    shapes = {f"input_number_{i}": [f"axis_number_{i}"] for i in range(count)}
+    nodes = [helper.make_node("CumSum", [name, "zero"], [f"y{i}"]) for i, name in enumerate(shapes)]
+    graph = helper.make_graph(
+        nodes, "many", [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in shapes.items()],
+        [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, None) for i in range(count)],
+        [helper.make_tensor("zero", TensorProto.INT64, [], [0])])
+    config = "".join(f'parameters {{ key: "reprise.padding.{dims[0]}" value {{ string_value: "off" }} }}\n'
+                     for dims in shapes.values())
+    repository.add("many", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+                   config=config)
+    with Daemon(repository) as daemon:
+        for last in (3, 4):
+            sizes = [2] * (count - 1) + [last]
+            infer(daemon.client(), "many", {name: rng.standard_normal(size).astype(np.float32)
+                                            for name, size in zip(shapes, sizes)})
+        captures = re.split(r"^#", daemon.reprise("explain"), flags=re.M)[1:]
+        assert len(captures) == 2
+        assert "(axis_number_29=4 …)" in captures[1] and "axis_number_29 3, needed 4" in captures[1]
+        for line in "\n".join(captures).splitlines():
+            assert len(line) < 260 or "avoid" in line, line

@@ -3,6 +3,7 @@
 import csv
 import json
 import pathlib
+import re
 
 import numpy as np
 import onnx
@@ -315,6 +316,43 @@ def test_suppression_of_boxes_becomes_static(tmp_path, center, opset):
         if reads:
             np.testing.assert_allclose(now["kept"][now["kept.mask"]], was["kept"], rtol=1e-5)
             np.testing.assert_allclose(now["total"], was["total"], rtol=1e-5)
+
+
+def best_then_suppressed(best=40):
+    """NonMaxSuppression of the boxes with the best scores: a model that takes no fewer boxes."""
+    g = models.Graph(17)
+    scores, places = g.node("TopK", "scores", g.ints(best), outputs=2, axis=1)
+    corners = g.node("Unsqueeze", g.node("Gather", g.node("Abs", "boxes"), g.node("Squeeze", places, g.ints(0)),
+                                         axis=0), g.ints(0))
+    found = g.node("NonMaxSuppression", corners, g.node("Unsqueeze", scores, g.ints(0)), g.ints(4),
+                   g.const(np.array([0.3], np.float32)))
+    rows = g.node("Gather", g.node("Squeeze", corners, g.ints(0)),
+                  g.node("Squeeze", g.node("Gather", found, g.ints(2), axis=1), g.ints(1)), axis=0)
+    g.rename(g.node("ReduceSum", rows, keepdims=0), "total")
+    return g.model([("boxes", FLOAT, ["boxes", 4]), ("scores", FLOAT, [1, "boxes"])], [("total", FLOAT, [])])
+
+
+def test_a_suppression_behind_a_topk_is_tried_at_sizes_that_the_model_takes(tmp_path):
+    path, out = save(tmp_path, best_then_suppressed()), tmp_path / "static.onnx"
+    assert "1 rewritten; compared with" in reprise("rewrite", path, out, "--static")
+    rng = np.random.default_rng(3)
+    for boxes in (40, 100):
+        inputs = {"boxes": rng.uniform(0, 1, (boxes, 4)).astype(np.float32),
+                  "scores": rng.normal(0, 1, (1, boxes)).astype(np.float32)}
+        np.testing.assert_allclose(reference(out, inputs)["total"], reference(path, inputs)["total"], rtol=1e-5)
+
+
+def test_nodes_of_unknown_forms_are_listed_with_the_others(tmp_path):
+    """A repetition by data, next to a selection that becomes static."""
+    g = models.Graph(17)
+    g.rename(g.node("ReduceSum", g.node("Compress", "x", g.node("Greater", "x", g.scalar(0.0)), axis=0),
+                    keepdims=0), "total")
+    count = g.node("Cast", g.node("ReduceMax", g.node("Abs", "x")), to=TensorProto.INT64)
+    g.rename(g.node("Tile", "x", count), "repeated")
+    path = save(tmp_path, g.model([("x", FLOAT, ["n"])], [("total", FLOAT, []), ("repeated", FLOAT, ["m"])]))
+    told = reprise("rewrite", path, tmp_path / "static.onnx", "--static")
+    assert "1 rewritten" in told
+    assert re.search(r"Tile '.*' +no: .*no form of fixed size is known", told), told
 
 
 def test_a_suppression_without_a_bound_wants_one(tmp_path):

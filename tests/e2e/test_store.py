@@ -209,3 +209,49 @@ def test_outputs_of_no_known_shape_are_loaded_again(repository, tmp_path, rng):
     for _ in range(2):
         with Daemon(repository, "--recipe-cache", str(tmp_path / "store")) as daemon:
             assert_same_answer(infer(daemon.client(), "open", inputs).outputs, reference(path, inputs))
+
+
+def test_records_without_a_mac_by_the_key_are_not_used(repository, tmp_path, rng):
+    repository.add("bert", models.bert(), config=UNTUNED)
+    store = tmp_path / "store"
+    keys = {}
+    for name in ("one", "two"):
+        keys[name] = tmp_path / f"{name}.key"
+        keys[name].write_text(f"{name}: a secret of many bytes\n")
+
+    def compiles(*flags):
+        """What a start on the folder compiles for one request, and its log."""
+        with Daemon(repository, "--recipe-cache", store, *flags) as daemon:
+            infer(daemon.client(), "bert", text_inputs(NAMES, 1, 40, rng, 200))
+            scrape = Scrape(daemon.metrics_url)
+            reasons = scrape.by("reprise_store_misses_total", "reason")
+            assert (scrape.total("reprise_store_unauthentic_total") > 0) == ("unauthentic" in reasons)
+            return scrape.total("reprise_compiles_total"), reasons, daemon.log()
+
+    assert compiles()[:2] == (1, {"absent": 2})
+    assert compiles()[:2] == (0, {})
+    # Records of a server without the key, then of one with another.
+    for name, why in [("one", "has no MAC"), ("two", "its MAC is not by the store key")]:
+        count, reasons, log = compiles("--store-key", keys[name])
+        assert count == 1 and set(reasons) == {"unauthentic"}
+        assert "recipe-" in log and why in log
+        assert compiles("--store-key", keys[name])[:2] == (0, {})
+    # Without a key all are used, as before.
+    assert compiles()[:2] == (0, {})
+
+    assert reprise("store", "verify", store).endswith(" 0 are not\n")
+    assert reprise("store", "verify", store, "--store-key", keys["two"]).endswith(" 0 are not\n")
+    wrong = reprise("store", "verify", store, "--store-key", keys["one"], check=False)
+    assert wrong.returncode == 1 and "not by the store key" in wrong.stdout
+    merged = reprise("store", "merge", store, "--out", tmp_path / "out", "--store-key", keys["one"])
+    assert merged.startswith("0 records") and "files are left out" in merged
+
+
+def test_a_store_key_that_cannot_be_used_ends_the_start(repository, tmp_path):
+    short = tmp_path / "short.key"
+    short.write_text("short\n")
+    for path, why in [(short, "has 5 bytes, at least 16"), (tmp_path / "none.key", "none.key")]:
+        daemon = Daemon(repository, "--recipe-cache", tmp_path / "store", "--store-key", path)
+        daemon.start()
+        assert daemon.process.wait(60) == 1
+        assert why in daemon.log()

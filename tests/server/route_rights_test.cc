@@ -257,7 +257,12 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
           "admin GET /v2/models/{model}/trace/setting",
           "admin POST /v2/models/{model}/trace/setting",
           "admin POST /v2/repository/models/{model}/load",
-          "admin POST /v2/repository/models/{model}/unload"));
+          "admin POST /v2/repository/models/{model}/unload",
+          "admin POST /v2/repository/models/{model}/freeze",
+          "admin POST /v2/repository/models/{model}/thaw", "admin POST /v2/repository/freeze",
+          "admin POST /v2/repository/thaw", "admin POST /v2/repository/models/{model}/sleep",
+          "admin POST /v2/repository/models/{model}/wake", "admin POST /v2/repository/sleep",
+          "admin POST /v2/repository/wake"));
 }
 
 TEST_F(RouteRightsTest, KeysOpenTheRoutesOfTheirRightHoweverTheyAreSpelled) {

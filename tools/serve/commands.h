@@ -9,5 +9,6 @@ void AddCompile(CLI::App& app, Action& action);
 void AddMerge(CLI::App& app, Action& action);
 void AddPull(CLI::App& app, Action& action);
 void AddRun(CLI::App& app, Action& action);
+void AddStore(CLI::App& app, Action& action);
 
 }  // namespace reprise::cli

@@ -25,6 +25,7 @@
 #include "server/repository/flat_model.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/repository_scan.h"
+#include "server/repository/store_key.h"
 #include "tools/serve/commands.h"
 #include "tools/serve/made_up_request.h"
 
@@ -42,6 +43,7 @@ struct CompileFlags {
   std::string isa;
   std::string gemm_provider = "auto";
   std::vector<std::string> op_libraries;
+  std::string store_key;  // file of the key of all records; empty: none
   bool json = false;
 };
 
@@ -264,12 +266,14 @@ absl::Status RunCompile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(const CpuDeviceOptions options, DeviceOptionsOf(flags));
   const CpuDevice device(options);
   if (options.gemm_provider == GemmProvider::kOpenBlas) RETURN_IF_ERROR(device.openblas_status());
-  ASSIGN_OR_RETURN(
-      const auto store,
-      RecipeStore::Open(
-          {.folder = flags.out, .max_bytes = kMostBytes, .log = [](const std::string& line) {
-             std::fprintf(stderr, "%s\n", line.c_str());
-           }}));
+  ASSIGN_OR_RETURN(RecordMac mac, ReadStoreKey(flags.store_key));
+  ASSIGN_OR_RETURN(const auto store, RecipeStore::Open({.folder = flags.out,
+                                                        .max_bytes = kMostBytes,
+                                                        .mac = std::move(mac),
+                                                        .log = [](const std::string& line) {
+                                                          std::fprintf(stderr, "%s\n",
+                                                                       line.c_str());
+                                                        }}));
   if (!store->writable()) {
     return absl::PermissionDeniedError(absl::StrCat("'", flags.out, "' cannot be written"));
   }
@@ -318,6 +322,9 @@ void AddCompile(CLI::App& app, Action& action) {
   command->add_option("--op-library", flags->op_libraries, "As the flag of reprised")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false)
+      ->type_name("FILE");
+  command->add_option("--store-key", flags->store_key, "As the flag of reprised")
+      ->check(CLI::ExistingFile)
       ->type_name("FILE");
   command->add_flag("--json", flags->json, "Print JSON instead of a table");
   command->callback([flags, &action] { action = [flags] { return RunCompile(*flags); }; });

@@ -28,11 +28,10 @@ std::string KeyOf(RecordName name) {
   return name.file();
 }
 
-// Returns the record in a file of the store; nullopt where it is damaged, or of another kind than
-// its name says.
+// Returns the record in a file of the store; nullopt where it is damaged or not signed, or of
+// another kind than its name says.
 std::optional<Record> ReadEntry(const RecipeStore& store, const RecipeStore::Entry& entry) {
-  const auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), entry.bytes);
-  auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
+  absl::StatusOr<Record> record = store.ReadEntry(entry);
   if (!record.ok() || record->kind != entry.name->kind) return std::nullopt;
   return *std::move(record);
 }

@@ -21,7 +21,7 @@ constexpr int64_t kMinTimesOfMany = 2;
 
 // Returns whether a request may get a larger recipe than its bucket's.
 bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
-  if (on_miss == OnMiss::kPad) return true;
+  if (on_miss == OnMiss::kPad || on_miss == OnMiss::kFrozen) return true;
   if (on_miss != OnMiss::kDefault) return false;
   return frozen ||
          (options.capture != CapturePolicy::kInline && options.capture != CapturePolicy::kOff);
@@ -29,7 +29,8 @@ bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
 
 bool RunsEagerly(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kEager) return true;
-  if (on_miss == OnMiss::kDefault && options.capture == CapturePolicy::kOff) return true;
+  const bool as_configured = on_miss == OnMiss::kDefault || on_miss == OnMiss::kFrozen;
+  if (as_configured && options.capture == CapturePolicy::kOff) return true;
   return on_miss == OnMiss::kDefault && !frozen && options.capture == CapturePolicy::kBackground;
 }
 
@@ -45,7 +46,7 @@ std::string RecipeName(const Recipe& recipe) {
 
 BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   const Model& model = plan.model();
-  const bool frozen = options_.frozen || model.options().frozen;
+  const bool frozen = model.IsFrozen(options_);
   const RequestShape& shape = plan.shapes()[0];
   BatchPlan::Resolution result{.decided = true};
   if (!shape.overrides.empty()) {
@@ -101,7 +102,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
 }
 
 bool MissPolicy::MayCaptureFor(const BatchPlan& plan) const {
-  return MayCapture(plan.shapes()[0].on_miss, options_.frozen || plan.model().options().frozen);
+  return MayCapture(plan.shapes()[0].on_miss, plan.model().IsFrozen(options_));
 }
 
 absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
@@ -109,8 +110,9 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
   const RequestShape& shape = plan.shapes()[0];
   const RecipeKey key = plan.Key();
   const auto nearest = NearestRecipe(*plan.ready_index().Snapshot(), key);
-  const std::string why = options_.frozen          ? "the server is frozen"
-                          : model.options().frozen ? "the model is frozen"
+  const std::string why = model.IsFrozen(options_)
+                              ? (options_.frozen ? "the server is frozen" : "the model is frozen")
+                          : shape.on_miss == OnMiss::kFrozen ? "reprise.on_miss is frozen"
                           : shape.on_miss == OnMiss::kPad
                               ? "reprise.on_miss is pad, and no ready recipe is large enough"
                               : "reprise.on_miss is reject";
@@ -142,7 +144,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   if (!plan.shapes()[0].overrides.empty()) return nullptr;
   const Model& model = plan.model();
   const RequestShape& shape = plan.shapes()[0];
-  const bool frozen = options_.frozen || model.options().frozen;
+  const bool frozen = model.IsFrozen(options_);
   if (shape.unproved) {
     const bool eager = RunsEagerly(shape.on_miss, model.options(), frozen);
     if (!eager || options_.captures != nullptr) BeginProof(model);
@@ -260,7 +262,7 @@ void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureU
 void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
                             int64_t replay_ns) {
   const Model& model = plan.model();
-  if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
+  if (model.IsFrozen(options_) || options_.captures == nullptr) return;
   if (model.options().capture == CapturePolicy::kOff) return;
   if (plan.shapes()[0].on_miss != OnMiss::kDefault || plan.shapes()[0].needs_variant()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {

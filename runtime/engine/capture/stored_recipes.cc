@@ -126,6 +126,7 @@ std::optional<CompileReason> ReasonOf(StoreMiss miss) {
     case StoreMiss::kAbsent:
     case StoreMiss::kForeign:
     case StoreMiss::kUnreadable:
+    case StoreMiss::kUnauthentic:
       return std::nullopt;
   }
   return std::nullopt;

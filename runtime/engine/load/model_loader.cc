@@ -16,6 +16,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/engine/load/axes_finder.h"
+#include "runtime/engine/load/axis_names.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
@@ -157,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
       !status.ok()) {
     return explain(status);
   }
+  RETURN_IF_ERROR(NameAxes(draft));
   draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
   const Device& device = draft.options.one_order ? context_.device->one_order() : *context_.device;
   draft.program->device_fingerprint = device.fingerprint();

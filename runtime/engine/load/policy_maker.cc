@@ -1,6 +1,7 @@
 #include "runtime/engine/load/policy_maker.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -121,6 +122,14 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 }  // namespace
 
 std::vector<int64_t> PolicyMaker::BucketSizes(const ModelView& model, const ModelAxis& axis) {
+  std::vector<int64_t> sizes = UnlimitedSizes(model, axis);
+  const auto range = model.options.ranges.find(axis.label);
+  // A range of rows is of one request's, and requests share replays.
+  if (range == model.options.ranges.end() || axis.is_batch) return sizes;
+  return InSteps(range->second.Cut(sizes), axis.step);
+}
+
+std::vector<int64_t> PolicyMaker::UnlimitedSizes(const ModelView& model, const ModelAxis& axis) {
   const auto configured = model.options.buckets.find(axis.label);
   if (configured != model.options.buckets.end()) return InSteps(configured->second, axis.step);
   if (axis.is_batch) return BucketPolicy::DefaultRows(MostRows(model));
@@ -170,19 +179,6 @@ absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   policy.overflow = model.options.overflow;
   policy.measure = model.signature->measure;
   for (const ModelAxis& axis : model.proof->axes) policy.measured.push_back(axis.label);
-  const auto check = [&](const std::string& label) {
-    const bool known = std::any_of(model.proof->axes.begin(), model.proof->axes.end(),
-                                   [&](const ModelAxis& axis) { return axis.label == label; });
-    if (known) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "buckets are configured for axis '", label, "', which the model does not have (it has: ",
-        absl::StrJoin(
-            model.proof->axes, ", ",
-            [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
-        ")"));
-  };
-  for (const auto& [label, rule] : model.options.learnt_buckets) RETURN_IF_ERROR(check(label));
-  for (const auto& [label, sizes] : model.options.buckets) RETURN_IF_ERROR(check(label));
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
   // By now an axis may have lost its certificate.
@@ -248,6 +244,9 @@ void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
     AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
     for (const ModelAxis& one : model.proof->axes) {
       if (one.label == axis.label) axis.step = one.step;
+    }
+    if (const auto range = options.ranges.find(axis.label); range != options.ranges.end()) {
+      axis.step = std::lcm(axis.step, range->second.multiple);
     }
     const auto rule = options.learnt_buckets.find(axis.label);
     if (rule != options.learnt_buckets.end()) {

@@ -29,10 +29,12 @@ class PolicyMaker {
   static absl::Status TakesBucket(const Graph& graph, const std::vector<ModelAxis>& axes,
                                   const std::string& label, int64_t size);
 
-  // Sets the policy. INVALID_ARGUMENT for buckets of an axis that the model does not have.
+  // Sets the policy. INVALID_ARGUMENT for impossible buckets.
   absl::Status SetPolicy(ModelDraft& model) const;
 
  private:
+  // Returns the sizes of BucketSizes before they are cut to the range of the axis.
+  static std::vector<int64_t> UnlimitedSizes(const ModelView& model, const ModelAxis& axis);
   // Makes the learner. `policy`: the one that is in force first.
   void MakeLearner(ModelDraft& model, BucketPolicy policy) const;
   // Returns whether the model takes a size of one of the axes with these labels that is larger than

@@ -1,6 +1,10 @@
 #include "runtime/engine/metrics/metrics_file.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -19,6 +23,14 @@ MetricsFile::~MetricsFile() { Finish(); }
 
 void MetricsFile::Start() {
   if (path_.empty()) return;
+  // The first write may be hours away.
+  const std::string folder = std::filesystem::absolute(path_).parent_path().string();
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    warn_(absl::StrCat("the metrics file ", path_, " cannot be written: '", folder,
+                       "': ", std::strerror(errno)));
+  } else if (std::filesystem::is_directory(path_)) {
+    warn_(absl::StrCat("the metrics file ", path_, " cannot be written: it is a folder"));
+  }
   writer_ = std::thread([this] { Run(); });
 }
 

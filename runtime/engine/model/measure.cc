@@ -221,6 +221,12 @@ absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
 
 absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const {
   result.sizes.push_back(size);
+  if (const auto range = options_.ranges.find(axis.label);
+      range != options_.ranges.end() && !range->second.Allows(size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis '", axis.label, "' of input '", InputWithAxis(axis.symbol), "' is ",
+                     size, ", reprise.range.", axis.label, " allows ", range->second.Text()));
+  }
   if (axis.is_batch) {
     if (size == 0) {
       return absl::InvalidArgumentError(absl::StrCat("the request has 0 rows: axis '", axis.label,

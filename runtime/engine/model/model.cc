@@ -115,6 +115,10 @@ int Model::BatchDimOf(size_t position) const {
   return -1;
 }
 
+bool Model::IsFrozen(const EngineOptions& engine) const {
+  return options_.freeze.IsOn(engine.frozen || options_.frozen);
+}
+
 int64_t Model::parameter_bytes() const { return program_->owner->parameters().leaf_bytes(); }
 
 const std::string& Model::LabelOf(const std::string& symbol) const {

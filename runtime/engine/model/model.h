@@ -60,6 +60,8 @@ class Model : public std::enable_shared_from_this<Model> {
 
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
+  // Returns whether nothing may be captured for its requests on an engine of `engine`.
+  bool IsFrozen(const EngineOptions& engine) const;
   const GraphFingerprint& fingerprint() const { return program_->fingerprint; }
   // Marks it as unloaded: results that are still made for it are not wanted. From any thread.
   void Abandon() const { abandoned_.Stop(); }

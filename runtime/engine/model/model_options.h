@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/bucket/size_range.h"
+#include "runtime/engine/model/freeze_switch.h"
 #include "runtime/engine/types/bucket_report.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/onnx/model_io.h"
@@ -49,11 +51,16 @@ struct ModelOptions {
   // its own: its specialisation, certificates and buckets depend on them.
   InputRanks ranks;
 
-  // Buckets by axis label ("batch", "sequence", a symbol), which stay.
+  // Axes go by their labels ("batch", "sequence", a symbol) or by their names in the file; a loaded
+  // model has the labels alone.
+  //
+  // Buckets by axis, which stay.
   std::map<std::string, std::vector<int64_t>> buckets;
   // Axes whose buckets follow the traffic, beginning with the defaults; one that is named in
   // neither (but the batch, which does not follow it) has `auto`.
   std::map<std::string, BoundaryRule> learnt_buckets;
+  // Sizes that requests may have, by axis; others are refused. Buckets of lengths end with them.
+  std::map<std::string, SizeRange> ranges;
   BucketMode bucket_mode = BucketMode::kApply;
   // A change of buckets must save the time of its captures within this time.
   int64_t bucket_payback_ns = int64_t{600} * 1'000'000'000;
@@ -90,7 +97,8 @@ struct ModelOptions {
   // The values that padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
-  bool frozen = false;  // nothing is ever captured for a request, nor tuned
+  bool frozen = false;  // nothing is captured for a request, nor tuned, until `freeze` is set
+  FreezeSwitch freeze;
   TuneMode tune = TuneMode::kAuto;
   // Labels of the buckets that are captured before requests need them, so that a suggestion of more
   // names them as well.

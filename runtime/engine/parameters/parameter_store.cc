@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
@@ -37,13 +38,19 @@ bool HangsOn(const ParameterExpr& expression, absl::Span<const OwnValue> own) {
 
 }  // namespace
 
+std::shared_ptr<const ParameterTable> ParameterStore::Known(
+    const std::shared_ptr<const Recipe>& recipe) const {
+  MutexLock lock(tables_mutex_);
+  const auto it = tables_.find(recipe.get());
+  return it != tables_.end() && it->second.recipe.lock() == recipe ? it->second.table : nullptr;
+}
+
 absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
     const std::shared_ptr<const Recipe>& recipe, const std::function<absl::Status()>& go_on) {
+  if (auto known = Known(recipe); known != nullptr) return known;
   MutexLock lock(mutex_);
-  if (auto it = tables_.find(recipe.get());
-      it != tables_.end() && it->second.recipe.lock() == recipe) {
-    return it->second.table;
-  }
+  if (auto known = Known(recipe); known != nullptr) return known;  // made meanwhile
+  asleep_ = false;
   RETURN_IF_ERROR(Prepare(*recipe, go_on));
   std::vector<Tensor> tensors;
   tensors.reserve(recipe->parameters.size());
@@ -55,6 +62,7 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
   // Recipes of other models and of probes are destroyed without a notice; their tables are removed
   // here.
+  MutexLock tables_lock(tables_mutex_);
   std::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
   tables_[recipe.get()] = {recipe, table};
   return table;
@@ -149,6 +157,7 @@ absl::Status ParameterStore::Keep(const ParameterExpr& expression, Tensor value)
 absl::StatusOr<Tensor> ParameterStore::ValueOf(const ParameterExpr& expression) {
   MutexLock lock(mutex_);
   if (const auto it = prepared_.find(expression.text()); it != prepared_.end()) return it->second;
+  asleep_ = false;
   ASSIGN_OR_RETURN(Tensor value, Evaluate(expression));
   RETURN_IF_ERROR(Keep(expression, value));
   return value;
@@ -265,13 +274,48 @@ absl::Status ParameterStore::CheckFiles(bool looks) const {
   return absl::OkStatus();
 }
 
-void ParameterStore::Forget(const Recipe& recipe) {
+void ParameterStore::Sleep() {
   MutexLock lock(mutex_);
+  if (!asleep_) sleeping_.clear();
+  {
+    MutexLock tables_lock(tables_mutex_);
+    for (const auto& [recipe, known] : tables_) sleeping_.push_back(known.recipe);
+    tables_.clear();
+  }
+  int64_t freed = 0;
+  for (const auto& [text, tensor] : prepared_) {
+    if (counted_.contains(text)) freed += static_cast<int64_t>(tensor.bytes());
+  }
+  prepared_.clear();
+  counted_.clear();
+  taken_ -= freed;
+  if (options_.all_stores != nullptr) options_.all_stores->Give(freed);
+  DropFilePages();
+  asleep_ = true;
+}
+
+absl::Status ParameterStore::Wake() {
+  std::vector<std::weak_ptr<const Recipe>> recipes;
+  {
+    MutexLock lock(mutex_);
+    recipes = std::exchange(sleeping_, {});
+    asleep_ = false;
+  }
+  for (const std::weak_ptr<const Recipe>& one : recipes) {
+    const std::shared_ptr<const Recipe> recipe = one.lock();
+    if (recipe != nullptr) RETURN_IF_ERROR(TableFor(recipe).status());
+  }
+  return absl::OkStatus();
+}
+
+void ParameterStore::Forget(const Recipe& recipe) {
+  MutexLock lock(tables_mutex_);
   tables_.erase(&recipe);
 }
 
 void ParameterStore::DropUnused() {
   MutexLock lock(mutex_);
+  MutexLock tables_lock(tables_mutex_);
   std::erase_if(tables_, [](const auto& one) { return one.second.recipe.expired(); });
   HashSet<const void*> used;
   for (const auto& [recipe, known] : tables_) {

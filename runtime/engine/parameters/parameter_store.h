@@ -95,6 +95,14 @@ class ParameterStore {
   // Returns whether the parameter is held in this form, or room for it was taken.
   bool Holds(const ParameterExpr& expression) const;
 
+  // Lets go of all that was prepared, and of the pages of files, until a parameter is wanted again,
+  // which is prepared as the first time. Tables that callers hold stay as they are.
+  void Sleep();
+  // Prepares the parameters of the recipes that Sleep let go of. Errors: as TableFor.
+  absl::Status Wake();
+  // Returns whether nothing was wanted since Sleep.
+  bool asleep() const { return asleep_; }
+
   // Drops the pages of files that were read, in place or into copies, from memory until they are
   // read again.
   void DropFilePages() const;
@@ -119,6 +127,9 @@ class ParameterStore {
 
  private:
   absl::Status CheckFiles(bool looks) const;
+  // Returns the table of a recipe seen before; null where there is none.
+  std::shared_ptr<const ParameterTable> Known(const std::shared_ptr<const Recipe>& recipe) const
+      EXCLUDES(tables_mutex_);
   struct KnownTable {
     std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
     std::shared_ptr<const ParameterTable> table;
@@ -142,14 +153,18 @@ class ParameterStore {
   const Options options_;
   // Self-synchronised.
   mutable std::atomic<int64_t> look_again_ns_{0};
+  std::atomic<bool> asleep_{false};
   // Guarded.
   mutable Mutex mutex_;
   HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // keyed by expression text
-  HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const Recipe>> sleeping_ GUARDED_BY(mutex_);  // that Sleep let go of
   int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared parameters
   HashSet<std::string> counted_ GUARDED_BY(mutex_);
   HashSet<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that HoldSecond let in
   int64_t second_bytes_ GUARDED_BY(mutex_) = 0;
+  // Held for a moment, within the other one or alone: a table that is known waits for no other.
+  mutable Mutex tables_mutex_;
+  HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(tables_mutex_);
 };
 
 }  // namespace reprise

@@ -73,9 +73,10 @@ SectionRecipes::RecipePtr SectionRecipes::Larger(const CaptureTarget& target,
                                                  const std::set<std::string>& padded) {
   const Model& model = context_.model;
   const bool is_default = context_.shape.on_miss == OnMiss::kDefault;
-  const bool frozen = context_.options.frozen || model.options().frozen;
-  if (is_default ? !frozen && model.options().capture == CapturePolicy::kInline
-                 : context_.shape.on_miss != OnMiss::kPad) {
+  const bool frozen = model.IsFrozen(context_.options);
+  if (is_default
+          ? !frozen && model.options().capture == CapturePolicy::kInline
+          : context_.shape.on_miss != OnMiss::kPad && context_.shape.on_miss != OnMiss::kFrozen) {
     return nullptr;
   }
   RecipePtr least;
@@ -125,8 +126,7 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Prepare(const CaptureT
 absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarget& target) {
   const Model& model = context_.model;
   const OnMiss on_miss = context_.shape.on_miss;
-  const bool frozen =
-      (context_.options.frozen || model.options().frozen) && !context_.shape.rehearsal;
+  const bool frozen = model.IsFrozen(context_.options) && !context_.shape.rehearsal;
   const bool is_default = on_miss == OnMiss::kDefault;
   if (on_miss == OnMiss::kReject) {
     return absl::FailedPreconditionError(absl::StrCat(

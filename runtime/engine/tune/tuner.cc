@@ -81,9 +81,7 @@ void Tuner::ReadChoices() {
 
 bool Tuner::MayTune(const Model& model, const Recipe& recipe) const {
   if (recipe.untimed == 0 || options_.captures == nullptr) return false;
-  if (options_.frozen || model.options().frozen || model.options().tune == TuneMode::kOff) {
-    return false;
-  }
+  if (model.IsFrozen(options_) || model.options().tune == TuneMode::kOff) return false;
   const GraphFingerprint& graph = model.packing() != nullptr && recipe.key.packing == kPacked
                                       ? model.packing()->fingerprint()
                                       : model.fingerprint();

@@ -41,6 +41,7 @@ enum class OnMiss {
   kWait,     // its own bucket, captured now
   kEager,    // no recipe: its preparations are kept apart from recipes, see EagerCache
   kReject,   // an error
+  kFrozen,   // as on a frozen model: one that is ready, its own or a larger, else an error
 };
 
 // A request as one model sees it: computed once at admission, read by the scheduler.

@@ -137,5 +137,35 @@ TEST(RecordNameTest, OtherFileNamesAreNoRecords) {
   EXPECT_FALSE(RecordName::Parse(good.substr(1)).has_value());
 }
 
+std::string MacBy(char key, absl::string_view bytes) {
+  // Not a MAC, but as long as one, and of all bytes.
+  std::string mac(kMacBytes, key);
+  for (size_t i = 0; i < bytes.size(); ++i) mac[i % kMacBytes] ^= bytes[i];
+  return mac;
+}
+
+TEST_F(RecordFileTest, MacIsLookedAtByReadersWithAKeyAlone) {
+  const RecordMac mine = [](absl::string_view bytes) { return MacBy('a', bytes); };
+  const RecordMac other = [](absl::string_view bytes) { return MacBy('b', bytes); };
+  const Record record = {.kind = RecordKind::kUsage, .rebuild_ns = 7, .payload = "payload"};
+  const std::string without = EncodeRecord(record), with = EncodeRecord(record, mine);
+  for (const auto& decoded :
+       {DecodeRecord(with), DecodeRecord(with, mine), DecodeRecord(without)}) {
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->payload, "payload");
+  }
+  for (const absl::Status& status :
+       {DecodeRecord(without, mine).status(), DecodeRecord(with, other).status()}) {
+    EXPECT_EQ(RecordMissOf(status), StoreMiss::kUnauthentic) << status;
+  }
+  for (size_t i = 0; i < with.size(); ++i) {
+    std::string bad = with;
+    bad[i] = static_cast<char>(~bad[i]);
+    EXPECT_FALSE(DecodeRecord(bad, mine).ok()) << i;
+    EXPECT_FALSE(DecodeRecord(with.substr(0, i), mine).ok()) << i;
+  }
+  EXPECT_EQ(RecordMissOf(DecodeRecord(with + '\0').status()), StoreMiss::kCorrupt);
+}
+
 }  // namespace
 }  // namespace reprise

@@ -15,6 +15,7 @@
 namespace reprise {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -144,6 +145,35 @@ TEST_F(RecipeStoreTest, EveryTruncationOfAFileIsAMiss) {
   // It is written again over the damaged one.
   ASSERT_TRUE(store->Write(NameOf(1), 100, "again").ok());
   EXPECT_EQ(store->Read(NameOf(1)).payload, "again");
+}
+
+TEST_F(RecipeStoreTest, RecordsWithoutAMacByTheKeyAreNotUsedAndAreCounted) {
+  const auto open = [&](char key) {
+    const RecordMac mac = [key](absl::string_view bytes) {
+      return std::string(kMacBytes, static_cast<char>(key + bytes.size()));
+    };
+    return *RecipeStore::Open({.folder = folder_,
+                               .mac = mac,
+                               .log = [this](const std::string& line) { log_.push_back(line); }});
+  };
+  ASSERT_TRUE(Open()->Write(NameOf(1), 100, "payload").ok());
+  const auto store = open('a');
+  EXPECT_EQ(store->Read(NameOf(1)).miss, StoreMiss::kUnauthentic);
+  EXPECT_EQ(store->GetStats().unauthentic, 1);
+  EXPECT_EQ(store->GetStats().corrupt, 0);
+  ASSERT_EQ(log_.size(), 1);
+  EXPECT_THAT(log_[0], AllOf(HasSubstr(NameOf(1).file()), HasSubstr("no MAC")));
+  ASSERT_TRUE(store->Write(NameOf(1), 100, "signed").ok());
+  EXPECT_EQ(store->Read(NameOf(1)).payload, "signed");
+  EXPECT_EQ(open('b')->Read(NameOf(1)).miss, StoreMiss::kUnauthentic);
+  EXPECT_EQ(Open()->Read(NameOf(1)).payload, "signed");
+  // Usage of others is not built upon.
+  RecordName usage = NameOf(2);
+  usage.kind = RecordKind::kUsage;
+  ASSERT_TRUE(Open()->Write(usage, 100, "theirs").ok());
+  ASSERT_TRUE(
+      store->Update(usage, 100, [](const std::string& before) { return before + "ours"; }).ok());
+  EXPECT_EQ(store->Read(usage).payload, "ours");
 }
 
 TEST_F(RecipeStoreTest, RecordUnderAnotherKindsNameIsForeign) {

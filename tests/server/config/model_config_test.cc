@@ -139,6 +139,8 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
        "reprise.padding."},
       {"parameters { key: \"reprise.fill.x\" value { string_value: \"nan\" } }", "nan"},
       {"parameters { key: \"reprise.overflow\" value { string_value: \"cut\" } }", "cut"},
+      {"parameters { key: \"reprise.range.x\" value { string_value: \"min 9, max 8\" } }",
+       "min 9, which is above max 8"},
   };
   for (const auto& test : cases) {
     auto settings = ParseModelConfig(test.text, "bert");

@@ -95,7 +95,7 @@ TEST_F(WarmupTimeTest, LimitOfTimeCountsFromTheRequestAndNotFromTheLoad) {
 TEST_F(WarmupTimeTest, WarmupThatTookTooLongIsEndedAndCanBeAskedForAgain) {
   ASSERT_GT(bindings_.size(), 3);
   step_ns_ = 200 * kSecond;
-  warmup_->RunUntilReady(bindings_, {});
+  warmup_->RunUntilReady({}, bindings_, {});
   EXPECT_THAT(progress_->state().stopped, HasSubstr("300 s are over"));
   step_ns_ = 0;
   for (int i = 0; i < 2; ++i) {

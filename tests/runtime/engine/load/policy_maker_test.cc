@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"
@@ -9,7 +10,9 @@
 namespace reprise {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 class RowBucketsTest : public testing::Test {
  protected:
@@ -72,6 +75,55 @@ TEST_F(RowBucketsTest, WhatIsConfiguredLimitsThem) {
   ASSERT_NE(model, nullptr);
   EXPECT_THAT(model->buckets()->AllBuckets().value(),
               ElementsAre(AxisSizes{{"batch", 1}}, AxisSizes{{"batch", 6}}));
+}
+
+TEST_F(RowBucketsTest, RangeOfAnAxisCutsItsBucketsAndRefusesOtherSizes) {
+  const SizeRange range = {.least = 8, .most = 104, .multiple = 8, .usual = 40};
+  const auto model = Load({"length"}, {.ranges = {{"sequence", range}}});
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->buckets()->Largest("sequence"), 104);
+  EXPECT_EQ(model->buckets()->Fit("sequence", 33), 40);
+  const std::vector<float> x(2 * 112, 1);
+  for (const int64_t size : {96, 104, 7, 12, 112}) {
+    const auto shape = model->Measure({.inputs = {{{2, size}, x.data()}}});
+    if (size == 96 || size == 104) {
+      EXPECT_TRUE(shape.ok()) << shape.status();
+      continue;
+    }
+    EXPECT_EQ(shape.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(shape.status().message()),
+                AllOf(HasSubstr(absl::StrCat("is ", size)), HasSubstr("'x'"),
+                      HasSubstr("reprise.range.sequence allows 8 to 104 in multiples of 8")));
+  }
+}
+
+TEST_F(RowBucketsTest, OptionsOfAnAxisGoByItsNameInTheFileAsWell) {
+  const auto model =
+      Load({"length"}, {.buckets = {{"length", {24, 48}}}, .ranges = {{"length", {.most = 48}}}});
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->buckets()->Fit("sequence", 25), 48);
+  EXPECT_TRUE(model->options().ranges.contains("sequence"));
+  const auto off = Load({"length"}, {.no_padding = {"length"}});
+  ASSERT_NE(off, nullptr);
+  EXPECT_EQ(off->buckets()->Largest("sequence"), std::nullopt);
+}
+
+TEST_F(RowBucketsTest, OptionsThatContradictAreRefused) {
+  ModelBuilder b;
+  b.Input("x", {"n", "length"}).Output("y");
+  b.Node("Relu", {"x"}, {"y"});
+  const std::string path = folder_.Write("model.onnx", b.Bytes());
+  const auto why = [&](ModelOptions options) {
+    options.id = {"m", 1};
+    options.path = path;
+    return std::string(fixture_.engine.Load(std::move(options)).status().message());
+  };
+  EXPECT_THAT(why({.ranges = {{"width", {.most = 9}}}}),
+              AllOf(HasSubstr("range"), HasSubstr("'width'"), HasSubstr("batch, sequence")));
+  EXPECT_THAT(why({.buckets = {{"sequence", {16}}, {"length", {32}}}}),
+              AllOf(HasSubstr("twice"), HasSubstr("'sequence'")));
+  EXPECT_THAT(why({.buckets = {{"sequence", {16, 600}}}, .ranges = {{"length", {.most = 512}}}}),
+              AllOf(HasSubstr("bucket 600"), HasSubstr("at most 512")));
 }
 
 }  // namespace

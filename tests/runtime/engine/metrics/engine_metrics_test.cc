@@ -119,14 +119,16 @@ TEST_F(MetricsFileTest, CapturesWriteWhereTheyAreATrigger) {
   EXPECT_EQ(Content(), "{}\n");
 }
 
-TEST_F(MetricsFileTest, AFailureIsToldOnceAndByWriteNow) {
+TEST_F(MetricsFileTest, FolderThatIsNotThereIsToldAtTheStartAndTheFailureOnce) {
   MetricsFile file(
       folder_ / "absent" / "metrics.json", {.at_exit = true}, [] { return std::string("{}\n"); },
       [&](const std::string& text) { warnings_.push_back(text); });
   EXPECT_FALSE(file.WriteNow().ok());
   file.Start();
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("metrics.json cannot be written: ")));
   file.Finish();
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("metrics.json was not written: ")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("absent': No such file or directory"),
+                                     HasSubstr("metrics.json was not written: ")));
 }
 
 }  // namespace

@@ -71,6 +71,43 @@ TEST(ParameterStoreTest, FormsThatNoRecipeWantsAreLetGoOfAndTheirRoomIsGivenBack
   EXPECT_EQ(store.TableFor(recipe).value(), *table);
 }
 
+TEST(ParameterStoreTest, SleepGivesPreparedFormsBackAndTheFirstUseOrWakeMakesThemAgain) {
+  const CpuDevice device{DetectIsa()};
+  MemoryBudget budget(int64_t{1} << 20);
+  const ParameterExprPtr leaf = ParameterExpr::Leaf(0, DType::kFloat32, {4, 100});
+  const ParameterExprPtr turned = ParameterExpr::Apply(
+      "Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {leaf}, DType::kFloat32, {100, 4});
+  std::vector<float> values(400);
+  std::iota(values.begin(), values.end(), 0.0f);
+  ParameterStore store({Tensor::FromVector<float>(DType::kFloat32, {4, 100}, values)},
+                       {.device = &device, .all_stores = &budget});
+  const auto recipe = std::make_shared<Recipe>();
+  recipe->parameters = {turned};
+  recipe->unaligned = {false};
+  const auto second = [](const ParameterTable& table) {
+    return static_cast<const float*>(table.addresses()[0])[1];
+  };
+  const auto held = store.TableFor(recipe).value();
+  EXPECT_EQ(second(*held), 100);
+  EXPECT_FALSE(store.asleep());
+  for (const bool by_use : {true, false}) {
+    store.Sleep();
+    EXPECT_TRUE(store.asleep());
+    EXPECT_EQ(store.prepared_bytes(), 0);
+    EXPECT_EQ(budget.used(), 0);
+    EXPECT_EQ(second(*held), 100) << "a replay that runs has its table still";
+    store.Sleep();  // once more changes nothing
+    if (by_use) {
+      EXPECT_EQ(second(*store.TableFor(recipe).value()), 100);
+    } else {
+      ASSERT_TRUE(store.Wake().ok());
+    }
+    EXPECT_FALSE(store.asleep());
+    EXPECT_EQ(store.prepared_bytes(), 1600);
+    EXPECT_EQ(budget.used(), 1600);
+  }
+}
+
 TEST(ParameterStoreTest, PagesOfTheFileLeaveMemoryAndComeBackWhenTheyAreRead) {
   constexpr int64_t kElements = 1 << 18;
   const std::string path = testing::TempDir() + "parameter_store_test.weights";

@@ -24,8 +24,9 @@
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"
-#include "tools/command.h"
+#include "server/repository/store_key.h"
 #include "tools/files/file_bytes.h"
+#include "tools/serve/commands.h"
 #include "tools/serve/store_merge.h"
 
 namespace reprise::cli {
@@ -38,12 +39,15 @@ struct StoreFlags {
   std::string bundle;
   std::string key;
   std::vector<std::string> folders;  // that are merged
+  std::string store_key;             // file of the key of all records; empty: none
   int64_t max_mb = -1;
   bool constants = false;
   bool json = false;
 };
 
-absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder, bool read_only) {
+absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const StoreFlags& flags,
+                                                       const std::string& folder, bool read_only) {
+  ASSIGN_OR_RETURN(RecordMac mac, ReadStoreKey(flags.store_key));
   if (read_only && !std::filesystem::is_directory(folder)) {
     return absl::NotFoundError(absl::StrCat("'", folder, "' is not a folder"));
   }
@@ -51,6 +55,7 @@ absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder
       {.folder = folder,
        .max_bytes = kMostFileBytes,
        .read_only = read_only,
+       .mac = std::move(mac),
        .log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
 }
 
@@ -73,6 +78,8 @@ std::vector<Inspected> Inspect(const RecipeStore& store, const std::string& key 
     } else {
       file.bytes = *std::move(bytes);
       if (entry.name.has_value()) file.facts = FactsOf(file.bytes, *entry.name);
+      const absl::Status authentic = store.ReadEntry(entry).status();
+      if (file.facts.ok() && !authentic.ok()) file.facts = authentic;
     }
     files.push_back(std::move(file));
   }
@@ -130,7 +137,7 @@ OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& 
 }
 
 absl::Status List(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/true));
   const std::map<uint64_t, uint64_t> uses = store->Uses();
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"kind"},
@@ -172,7 +179,7 @@ absl::Status List(const StoreFlags& flags) {
 }
 
 absl::Status Verify(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/true));
   int64_t good = 0, bad = 0;
   OrderedJson list = OrderedJson::array();
   for (const Inspected& file : Inspect(*store)) {
@@ -243,7 +250,7 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
 }
 
 absl::Status Show(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/true));
   ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(*store, flags.key));
   OrderedJson list = OrderedJson::array();
   for (const Inspected& file : files) {
@@ -283,7 +290,7 @@ absl::Status PruneKey(const RecipeStore& store, const std::string& key) {
 }
 
 absl::Status Prune(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/false));
   if (!flags.key.empty()) return PruneKey(*store, flags.key);
   const int64_t limit = flags.max_mb < 0 ? kMostFileBytes : flags.max_mb << 20;
   ASSIGN_OR_RETURN(const RecipeStore::Pruned pruned, store->Prune(limit, /*damaged_too=*/true));
@@ -295,7 +302,7 @@ absl::Status Prune(const StoreFlags& flags) {
 }
 
 absl::Status Export(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/true));
   std::vector<BundledRecord> records;
   int64_t damaged = 0;
   for (Inspected& file : Inspect(*store)) {
@@ -323,7 +330,7 @@ absl::Status Import(const StoreFlags& flags) {
     return absl::DataLossError(absl::StrCat(
         "'", flags.bundle, "' is not an intact bundle: ", std::string(records.status().message())));
   }
-  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/false));
   // As a server has it whose flags say nothing of the device.
   const std::string device = CpuDevice({.max_isa = kEveryIsa}).fingerprint();
   int64_t usable = 0;
@@ -351,9 +358,9 @@ absl::Status Import(const StoreFlags& flags) {
 absl::Status Merge(const StoreFlags& flags) {
   std::vector<std::unique_ptr<RecipeStore>> stores;
   for (const std::string& folder : flags.folders) {
-    ASSIGN_OR_RETURN(stores.emplace_back(), OpenStore(folder, /*read_only=*/true));
+    ASSIGN_OR_RETURN(stores.emplace_back(), OpenStore(flags, folder, /*read_only=*/true));
   }
-  ASSIGN_OR_RETURN(const auto out, OpenStore(flags.folder, /*read_only=*/false));
+  ASSIGN_OR_RETURN(const auto out, OpenStore(flags, flags.folder, /*read_only=*/false));
   ASSIGN_OR_RETURN(const MergedStores merged, MergeStores(stores, *out));
   std::printf("%s records in %s; %s hold what several servers have learnt of a model\n",
               Count(merged.records).c_str(), flags.folder.c_str(), Count(merged.pooled).c_str());
@@ -387,6 +394,12 @@ CLI::Option& AddKey(CLI::Option& option) {
   });
 }
 
+void AddStoreKey(CLI::App& command, StoreFlags& flags) {
+  command.add_option("--store-key", flags.store_key, "As the flag of reprised")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+}
+
 void AddBundle(CLI::App& command, StoreFlags& flags) {
   command.add_option("bundle", flags.bundle, "The bundle")->type_name("FILE")->required();
 }
@@ -401,6 +414,7 @@ void AddStore(CLI::App& app, Action& action) {
   store->require_subcommand(1);
   CLI::App* list = AddOne(*store, "list", "Its records", flags, List, action);
   AddFolder(*list, *flags);
+  AddStoreKey(*list, *flags);
   list->add_flag("--json", flags->json, "Print the records as JSON");
   CLI::App* show =
       AddOne(*store, "show", "One recipe: its sizes, graphs and kernels", flags, Show, action);
@@ -412,11 +426,13 @@ void AddStore(CLI::App& app, Action& action) {
   CLI::App* verify =
       AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify, action);
   AddFolder(*verify, *flags);
+  AddStoreKey(*verify, *flags);
   verify->add_flag("--json", flags->json, "Print the result as JSON");
   CLI::App* prune =
       AddOne(*store, "prune", "Removes damaged files, and the records of the least value", flags,
              Prune, action);
   AddFolder(*prune, *flags);
+  AddStoreKey(*prune, *flags);
   CLI::Option* max_mb = prune
                             ->add_option("--max-mb", flags->max_mb,
                                          "Remove files until the folder takes at most "
@@ -427,6 +443,7 @@ void AddStore(CLI::App& app, Action& action) {
   CLI::App* exported =
       AddOne(*store, "export", "Writes its intact records to one file", flags, Export, action);
   AddFolder(*exported, *flags);
+  AddStoreKey(*exported, *flags);
   AddBundle(*exported, *flags);
   CLI::App* imported = AddOne(*store, "import",
                               "Adds the records of a bundle, and says which of "
@@ -443,6 +460,7 @@ void AddStore(CLI::App& app, Action& action) {
   merged->add_option("--out", flags->folder, "Folder to write, or to add to")
       ->type_name("DIR")
       ->required();
+  AddStoreKey(*merged, *flags);
 }
 
 }  // namespace reprise::cli
