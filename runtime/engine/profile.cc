@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/format_text.h"
+#include "runtime/engine/replay/time_launch.h"
 #include "runtime/json/json_writer.h"
 
 namespace reprise {
@@ -41,25 +42,6 @@ std::string Bar(double floor, double ns, double longest) {
   const size_t whole = length(ns);
   const size_t solid = std::min(whole, length(floor));
   return std::string(solid, '#') + std::string(whole - solid, '.');
-}
-
-// Runs one launch on this thread, with its operands as they are; returns the nanoseconds that it
-// took.
-int64_t TimeLaunch(const Recipe& recipe, const Frame& frame, int index, const Clock& clock) {
-  const Launch& launch = recipe.launches[static_cast<size_t>(index)];
-  void* operands[kMaxOperands];
-  for (size_t i = 0; i < launch.operands.size(); ++i) {
-    operands[i] = Resolve(launch.operands[i], frame);
-  }
-  const LaunchArgs args = {.operands = operands,
-                           .params = launch.params.get(),
-                           .frame = &frame,
-                           .launch = index,
-                           .part = 0,
-                           .parts = 1};
-  const int64_t start = clock.NowNs();
-  RunWhole(launch, args);
-  return clock.NowNs() - start;
 }
 
 // Returns the bytes of the launch's outputs, where they lie in `frame`.

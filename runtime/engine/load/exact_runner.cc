@@ -7,7 +7,9 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/certify/probe.h"
+#include "runtime/engine/replay/time_launch.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/passes/kit/precision_rules.h"
 
 namespace reprise {
 namespace {
@@ -37,8 +39,14 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
   ASSIGN_OR_RETURN(
       std::shared_ptr<const Recipe> recipe,
       Compile(graph_,
-              MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
-              {.device = &device_, .clock = &clock_, .batch_symbol = batch_symbol_}));
+              MakeKey(fingerprint_, binding, device_.fingerprint(),
+                      {.precision = passes_.precision,
+                       .weights = passes_.weights,
+                       .by_node = passes_.nodes == nullptr ? "" : passes_.nodes->digest()}),
+              {.device = &device_,
+               .clock = &clock_,
+               .passes = passes_,
+               .batch_symbol = batch_symbol_}));
   if (static_cast<int64_t>(recipe->frame_bytes()) > most_frame_bytes_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a run at ", binding.ToString(), " needs ", recipe->frame_bytes(),
@@ -98,6 +106,25 @@ absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& 
     }));
   }
   return outputs;
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> ExactRunner::TimeNodes(
+    const std::vector<Tensor>& inputs, int repeats) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  FirstDataError errors(*recipe);
+  ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
+  std::map<std::string, int64_t> least;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    std::map<std::string, int64_t> times;
+    for (size_t i = 0; i < recipe->launches.size(); ++i) {
+      times[recipe->launches[i].node] += TimeLaunch(*recipe, frame, static_cast<int>(i), clock_);
+    }
+    for (const auto& [node, ns] : times) {
+      const auto known = least.emplace(node, ns).first;
+      known->second = std::min(known->second, ns);
+    }
+  }
+  return least;
 }
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 // ExactRunner: runs a model at exactly the shapes it is given, without bucket, batch or cache.
 //
-// Certificates are measured with it. Runners on several threads may share their recipes.
-// Threads: one caller at a time.
+// Certificates are measured with it, and the effect of rounding. Runners on several threads may
+// share their recipes. Threads: one caller at a time.
 #pragma once
 
 #include <limits>
@@ -45,11 +45,11 @@ class ExactRecipes {
 class ExactRunner {
  public:
   // All references must outlive the runner. `inputs` are the graph's, in its order. Runners that
-  // share recipes have one precision and batch symbol: CompileOptions::batch_symbol.
+  // share recipes have the same passes and batch symbol: CompileOptions::batch_symbol.
   ExactRunner(const Graph& graph, const GraphFingerprint& fingerprint,
               const std::vector<ModelIo>& inputs, ParameterStore& parameters, const Device& device,
               const Clock& clock, Stream& stream, ExactRecipes& recipes,
-              Precision precision = Precision::kExact, std::string batch_symbol = "")
+              PipelineOptions passes = {}, std::string batch_symbol = "")
       : graph_(graph),
         fingerprint_(fingerprint),
         signature_(inputs),
@@ -58,12 +58,17 @@ class ExactRunner {
         clock_(clock),
         stream_(stream),
         recipes_(recipes),
-        precision_(precision),
+        passes_(std::move(passes)),
         batch_symbol_(std::move(batch_symbol)) {}
 
   // Returns the outputs; INVALID_ARGUMENT for shapes that do not fit and for data errors (with the
   // range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
+
+  // Returns the time of each node in a run, by the labels of launches (Launch::node): the least of
+  // `repeats` runs, in nanoseconds on one thread. Errors as Run.
+  absl::StatusOr<std::map<std::string, int64_t>> TimeNodes(const std::vector<Tensor>& inputs,
+                                                           int repeats);
 
   // Makes Run return RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes,
   // when the work of all runs together (Recipe::work) would exceed `most_work`, and when kernels
@@ -90,7 +95,7 @@ class ExactRunner {
   const Clock& clock_;
   Stream& stream_;
   ExactRecipes& recipes_;
-  const Precision precision_;
+  const PipelineOptions passes_;
   const std::string batch_symbol_;
   int64_t most_frame_bytes_ = std::numeric_limits<int64_t>::max();
   double most_work_ = std::numeric_limits<double>::infinity();

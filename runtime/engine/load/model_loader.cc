@@ -22,6 +22,7 @@
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/engine/load/policy_maker.h"
+#include "runtime/engine/load/precision_chooser.h"
 #include "runtime/engine/load/promotion.h"
 #include "runtime/engine/load/refusal.h"
 #include "runtime/engine/model/tail.h"
@@ -163,6 +164,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   const Device& device = draft.options.one_order ? context_.device->one_order() : *context_.device;
   draft.program->device_fingerprint = device.fingerprint();
   axes.End();
+  RETURN_IF_ERROR(PrecisionChooser(context_).Choose(draft));
   const int64_t analysed = context_.clock->NowNs();
   Phase certificate(context_.debug, LogModule::kCertificate,
                     [&] { return name_of("phase certificate"); });
@@ -204,9 +206,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   context_.log(FormatText(
       "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate %.1f in "
       "%d runs",
-      model->id().name, std::string(PrecisionName(model->options().precision)),
-      (context_.clock->NowNs() - start) / 1e6, (imported - start) / 1e6,
-      (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
+      model->id().name, PrecisionWords(model->options()), (context_.clock->NowNs() - start) / 1e6,
+      (imported - start) / 1e6, (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
   LogRounding(model->view());
   return model;
 }
@@ -261,7 +262,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   if (!model.options.fusion) passes.disabled = FusionPassNames();
   RETURN_IF_ERROR(WithinTime(
       *budget, [&] { return RunLoadPassesWithin(*model.program->graph, *budget, passes); }));
-  if (!model.options.precision_ops.empty()) {
+  if (!model.options.precision_ops.empty() || model.options.precision_goal.has_value()) {
     model.program->nodes = std::make_shared<const NodePrecisions>(
         *model.program->graph, model.options.precision_ops, model.options.precision);
   }
@@ -407,7 +408,8 @@ void ModelLoader::LogRounding(const ModelView& model) const {
   absl::StatusOr<Graph> graph = Specialize(
       *model.program.graph, PolicyMaker::SmallSizes(*model.program.graph, model.proof.axes));
   const PipelineOptions passes = {.precision = model.options.precision,
-                                  .nodes = model.program.nodes.get()};
+                                  .nodes = model.program.nodes.get(),
+                                  .weights = model.options.weights};
   if (!graph.ok() || !RunCapturePasses(*graph, passes).ok()) return;
   const RoundedProducts products = CountRoundedProducts(*graph);
   for (const Precision precision : kPrecisions) {

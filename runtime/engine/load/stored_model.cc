@@ -118,14 +118,25 @@ RecordName StoredModelKey::NameOf(const ModelId& id) const {
           .compiler = Hash64(compiler)};
 }
 
+void StoredModelKey::Put(recipe::v1::ModelKey& stored) const {
+  stored.set_graph(graph);
+  stored.set_parameters(parameters);
+  stored.set_settings(settings);
+  stored.set_device(device);
+  stored.set_compiler(compiler);
+}
+
+absl::Status StoredModelKey::Check(const recipe::v1::ModelKey& stored) const {
+  const bool same = stored.graph() == graph && stored.parameters() == parameters &&
+                    stored.settings() == settings && stored.device() == device &&
+                    stored.compiler() == compiler;
+  return same ? absl::OkStatus() : absl::FailedPreconditionError("its key is another one");
+}
+
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
                            const ModelFindings& findings, int64_t measure_ns) {
   recipe::v1::StoredModel stored;
-  stored.mutable_key()->set_graph(key.graph);
-  stored.mutable_key()->set_parameters(key.parameters);
-  stored.mutable_key()->set_settings(key.settings);
-  stored.mutable_key()->set_device(key.device);
-  stored.mutable_key()->set_compiler(key.compiler);
+  key.Put(*stored.mutable_key());
   stored.set_model(id.name);
   stored.set_version(id.version);
   stored.set_created_unix_s(time(nullptr));
@@ -194,12 +205,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
   if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("it is not a valid message");
   }
-  const auto& stored_key = stored.key();
-  if (stored_key.graph() != key.graph || stored_key.parameters() != key.parameters ||
-      stored_key.settings() != key.settings || stored_key.device() != key.device ||
-      stored_key.compiler() != key.compiler) {
-    return absl::FailedPreconditionError("its key is another one");
-  }
+  RETURN_IF_ERROR(key.Check(stored.key()));
   if (stored.axes_size() != static_cast<int>(axis_labels.size())) {
     return Damaged(absl::StrCat("that it has ", stored.axes_size(), " axes"));
   }

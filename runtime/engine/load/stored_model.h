@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/graph/dtype.h"
@@ -15,6 +17,10 @@
 #include "runtime/verify/output_shapes.h"
 
 namespace reprise {
+
+namespace recipe::v1 {
+class ModelKey;
+}  // namespace recipe::v1
 
 // Raised when the findings of the measurement change.
 inline constexpr int kCertifyVersion = 17;
@@ -27,6 +33,9 @@ struct StoredModelKey {
   std::string compiler;
 
   RecordName NameOf(const ModelId& id) const;
+  void Put(recipe::v1::ModelKey& stored) const;
+  // Returns FAILED_PRECONDITION where `stored` is another key.
+  absl::Status Check(const recipe::v1::ModelKey& stored) const;
 };
 
 // The measured findings, in the order of the model's axes and outputs.

@@ -4,19 +4,23 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/bucket/size_range.h"
 #include "runtime/engine/model/freeze_switch.h"
 #include "runtime/engine/types/bucket_report.h"
 #include "runtime/engine/types/observer.h"
+#include "runtime/graph/tensor.h"
 #include "runtime/onnx/model_io.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/ops/kit/precision_goal.h"
 #include "runtime/passes/kit/node_choice.h"
 #include "runtime/passes/kit/precision_rules.h"
 
@@ -85,6 +89,13 @@ struct ModelOptions {
   Precision precision = Precision::kExact;
   // Nodes that have another precision.
   PrecisionRules precision_ops;
+  // Set: while the model is loaded, the nodes that round are chosen; `precision` is kExact.
+  std::optional<PrecisionGoal> precision_goal;
+  // Returns the requests that they are chosen by, each with a tensor for each of `inputs`, or why
+  // there are none; empty: requests are made up.
+  std::function<absl::StatusOr<std::vector<std::vector<Tensor>>>(
+      const std::vector<ModelIo>& inputs)>
+      calibration;
   WeightBits weights = WeightBits::kStored;
   // Nodes that run by themselves, between recipes: the model is cut there.
   NodeChoice cut;
@@ -124,7 +135,14 @@ struct ModelOptions {
 
 // Returns whether any product of the model may round.
 inline bool MayRound(const ModelOptions& options) {
-  return options.precision != Precision::kExact || !options.precision_ops.empty();
+  return options.precision != Precision::kExact || !options.precision_ops.empty() ||
+         options.precision_goal.has_value();
+}
+
+// Returns "exact", "bf16", "int8" or the goal.
+inline std::string PrecisionWords(const ModelOptions& options) {
+  return options.precision_goal.has_value() ? options.precision_goal->ToString()
+                                            : std::string(PrecisionName(options.precision));
 }
 
 }  // namespace reprise

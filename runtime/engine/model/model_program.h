@@ -9,6 +9,7 @@
 
 #include "runtime/engine/model/model_owner.h"
 #include "runtime/engine/model/model_variants.h"
+#include "runtime/engine/model/precision_choice.h"
 #include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/held_graph.h"
@@ -29,6 +30,8 @@ struct ModelProgram {
   std::shared_ptr<ModelOwner> owner;  // has the parameters
   // The nodes that round; null: all as the model's precision says.
   std::shared_ptr<const NodePrecisions> nodes;
+  // The choice among them; null where ModelOptions::precision_goal asks for none.
+  std::shared_ptr<const PrecisionChoice> choice;
 };
 
 }  // namespace reprise

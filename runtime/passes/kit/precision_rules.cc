@@ -100,7 +100,6 @@ std::optional<Precision> PrecisionRules::Of(const Node& node) const {
 
 NodePrecisions::NodePrecisions(Graph& graph, PrecisionRules rules, Precision otherwise)
     : rules_(std::move(rules)), otherwise_(otherwise) {
-  std::string text = absl::StrCat(rules_.ToString(), "\n");
   int position = 0;
   for (const NodeId id : graph.NodeIds()) {
     Node& node = graph.node(id);
@@ -109,16 +108,50 @@ NodePrecisions::NodePrecisions(Graph& graph, PrecisionRules rules, Precision oth
     const OpFacts& facts = FactsOf(node.op);
     if (!said.has_value() && !facts.Is(kMultipliesWeights)) continue;
     if (node.name.empty()) node.name = absl::StrCat(node.op, "_", position);
-    const Precision precision = said.value_or(otherwise_);
-    by_name_.emplace(node.name, precision);
+    by_name_.emplace(node.name, Known{position, said.value_or(otherwise), said.has_value()});
+  }
+  SetDigest();
+}
+
+NodePrecisions NodePrecisions::With(const std::map<std::string, Precision>& chosen) const {
+  NodePrecisions nodes = *this;
+  for (const auto& [name, precision] : chosen) {
+    const auto known = nodes.by_name_.find(name);
+    if (known == nodes.by_name_.end()) {
+      nodes.chosen_[name] = precision;
+    } else if (!known->second.ruled) {
+      known->second.precision = precision;
+    }
+  }
+  nodes.SetDigest();
+  return nodes;
+}
+
+void NodePrecisions::SetDigest() {
+  std::map<int, Precision> by_position;
+  for (const auto& [name, known] : by_name_) by_position[known.position] = known.precision;
+  std::string text = absl::StrCat(rules_.ToString(), "\n");
+  for (const auto& [position, precision] : by_position) {
     absl::StrAppend(&text, position, " ", PrecisionName(precision), "\n");
+  }
+  for (const auto& [name, precision] : chosen_) {
+    absl::StrAppend(&text, name, " ", PrecisionName(precision), "\n");
   }
   digest_ = HexDigest128(text);
 }
 
 Precision NodePrecisions::Of(const Node& node) const {
-  if (const auto found = by_name_.find(node.name); found != by_name_.end()) return found->second;
-  return rules_.Of(node).value_or(otherwise_);
+  if (const auto known = by_name_.find(node.name); known != by_name_.end()) {
+    return known->second.precision;
+  }
+  if (const std::optional<Precision> said = rules_.Of(node)) return *said;
+  const auto chosen = chosen_.find(node.name);
+  return chosen == chosen_.end() ? otherwise_ : chosen->second;
+}
+
+bool NodePrecisions::IsRuled(const Node& node) const {
+  const auto known = by_name_.find(node.name);
+  return known != by_name_.end() ? known->second.ruled : rules_.Of(node).has_value();
 }
 
 }  // namespace reprise

@@ -50,23 +50,37 @@ class PrecisionRules {
   std::vector<Rule> rules_;
 };
 
-// The rules of a model, applied to each node of its graph.
+// The precision of each node of a model: by its rules, and by a choice among the other nodes.
 //
 // A recipe's key leaves names out, so that models share recipes; `digest` stands there for the
-// effect of the rules, and two models whose rules have the same effect go on sharing.
+// effect, and two models whose nodes have the same precisions go on sharing.
 class NodePrecisions {
  public:
   // Gives names to the nodes of `graph` that have none: passes keep them.
   NodePrecisions(Graph& graph, PrecisionRules rules, Precision otherwise);
 
+  // Returns the same with these precisions by name, which count instead of `otherwise`; of nodes
+  // that a rule names the rule does.
+  NodePrecisions With(const std::map<std::string, Precision>& chosen) const;
+
   Precision Of(const Node& node) const;
+  // Returns whether a rule names the node.
+  bool IsRuled(const Node& node) const;
   // 128 bits in hex.
   const std::string& digest() const { return digest_; }
 
  private:
-  const PrecisionRules rules_;
-  const Precision otherwise_;
-  std::map<std::string, Precision> by_name_;
+  struct Known {
+    int position = 0;  // the place in the graph
+    Precision precision = Precision::kExact;
+    bool ruled = false;
+  };
+  void SetDigest();
+
+  PrecisionRules rules_;
+  Precision otherwise_;
+  std::map<std::string, Known> by_name_;
+  std::map<std::string, Precision> chosen_;  // names that the graph gets from passes
   std::string digest_;
 };
 
