@@ -29,6 +29,7 @@ struct CheckFlags {
   bool ops = false;
   bool precision = false;
   std::string precision_ops;
+  std::string precision_goal;
   std::string bucket;  // that --precision measures at
   std::string inputs_file;
   std::vector<std::string> op_libraries;
@@ -109,6 +110,14 @@ void PrintTexts(TextLoad& texts, const Model& model) {
   }
 }
 
+absl::StatusOr<PrecisionGoal> GoalOf(const std::string& text) {
+  if (text.empty()) return PrecisionGoal{.fast = true};
+  absl::StatusOr<PrecisionGoal> goal = PrecisionGoal::Parse(text);
+  if (goal.ok()) return goal;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--precision-goal \"", text, "\" ", goal.status().message()));
+}
+
 absl::Status RunCheck(const CheckFlags& flags) {
   if (flags.ops) {
     std::fputs(flags.json ? OpMatrixJson().c_str() : OpMatrixText().c_str(), stdout);
@@ -119,8 +128,10 @@ absl::Status RunCheck(const CheckFlags& flags) {
   }
   ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
   if (flags.precision) {
+    ASSIGN_OR_RETURN(const PrecisionGoal goal, GoalOf(flags.precision_goal));
     return RunPrecision({.path = path,
                          .rules = flags.precision_ops,
+                         .goal = goal,
                          .bucket = flags.bucket,
                          .inputs_file = flags.inputs_file,
                          .max_isa = *ParseIsa(flags.max_isa),
@@ -234,7 +245,14 @@ void AddCheck(CLI::App& app, Action& action) {
       ->type_name("FILE");
   CLI::Option* precision = command->add_flag(
       "--precision", flags->precision,
-      "Print which nodes can round to bfloat16, and the error that each choice makes");
+      "Print which nodes can round, which of them a goal lets round, their error and gain, and the "
+      "error that each choice makes");
+  command
+      ->add_option("--precision-goal", flags->precision_goal,
+                   "The goal that nodes are chosen by, as `reprise.precision` of config.pbtxt: "
+                   "auto:COSINE, fast or fast:COSINE; fast if not given")
+      ->needs(precision)
+      ->type_name("GOAL");
   command
       ->add_option("--precision-ops", flags->precision_ops,
                    "A choice to measure as well, as `reprise.precision_ops` of config.pbtxt; @FILE "

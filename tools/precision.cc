@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ struct Choice {
   std::string name;
   Precision precision = Precision::kExact;
   PrecisionRules rules;
+  std::optional<PrecisionGoal> goal;
 };
 
 // Returns the graph as its recipe has it, so that nodes are those that run.
@@ -61,7 +63,8 @@ std::set<std::string> RoundingTypes(const Model& model, const Graph& compiled) {
 }
 
 absl::StatusOr<std::vector<Choice>> ChoicesFor(const Model& exact, const Graph& compiled,
-                                               const PrecisionRules& given) {
+                                               const PrecisionRules& given,
+                                               const PrecisionGoal& goal) {
   std::vector<Choice> choices;
   for (const Precision precision : {Precision::kBf16, Precision::kInt8}) {
     for (const std::string& type : RoundingTypes(exact, compiled)) {
@@ -75,6 +78,8 @@ absl::StatusOr<std::vector<Choice>> ChoicesFor(const Model& exact, const Graph& 
         {.name = absl::StrCat(PrecisionName(precision), " (all)"), .precision = precision});
   }
   if (!given.empty()) choices.push_back({.name = given.ToString(), .rules = given});
+  choices.push_back({.name = goal.ToString(), .rules = given, .goal = goal});
+  choices.back().goal->measure_each = true;
   return choices;
 }
 
@@ -103,6 +108,11 @@ struct RoundingNode {
   std::string name, op;
   Shape result;
   std::string precision;  // "exact", "bf16", "int8"
+  // From the choice of the goal, where the node is among it: see PrecisionChoice::Node.
+  double loss = -1;
+  int64_t exact_ns = 0, chosen_ns = 0;
+
+  bool was_timed() const { return exact_ns > 0 && chosen_ns > 0; }
 };
 
 Measured Measure(const Choice& choice, const Graph& graph, const std::vector<float>& exact,
@@ -120,7 +130,8 @@ Measured Measure(const Choice& choice, const Graph& graph, const std::vector<flo
   return measured;
 }
 
-std::vector<RoundingNode> RoundingNodes(const Graph& graph) {
+// `choice`: the nodes that it was made among have its numbers.
+std::vector<RoundingNode> RoundingNodes(const Graph& graph, const PrecisionChoice& choice) {
   std::vector<RoundingNode> nodes;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
@@ -130,6 +141,12 @@ std::vector<RoundingNode> RoundingNodes(const Graph& graph) {
                      .op = node.op,
                      .result = *graph.value(node.outputs[0]).shape,
                      .precision = node.attributes.String(kPrecisionAttribute, "exact")});
+    for (const PrecisionChoice::Node& one : choice.nodes) {
+      if (one.name != node.name) continue;
+      nodes.back().loss = one.loss;
+      nodes.back().exact_ns = one.exact_ns;
+      nodes.back().chosen_ns = one.chosen_ns;
+    }
   }
   return nodes;
 }
@@ -151,17 +168,31 @@ std::string ChoicesText(const std::vector<Measured>& choices) {
 }
 
 std::string NodesText(const std::vector<RoundingNode>& nodes) {
-  Table table({{"node"}, {"op"}, {"result"}, {"rounds"}});
+  Table table({{"node"},
+               {"op"},
+               {"result"},
+               {"rounds"},
+               {"loss alone", kRight},
+               {"exact us", kRight},
+               {"chosen us", kRight},
+               {"gain", kRight}});
+  const auto us = [](int64_t ns) { return FormatText("%.1f", static_cast<double>(ns) * 1e-3); };
   for (const RoundingNode& node : nodes) {
+    const bool timed = node.was_timed();
     table.AddRow({node.name, node.op, ShapeToString(node.result),
-                  node.precision == "exact" ? "no" : node.precision});
+                  node.precision == "exact" ? "no" : node.precision,
+                  node.loss < 0 ? "-" : FormatText("%.3g", node.loss),
+                  timed ? us(node.exact_ns) : "-", timed ? us(node.chosen_ns) : "-",
+                  timed ? FormatText("%.2f", static_cast<double>(node.exact_ns) /
+                                                 static_cast<double>(node.chosen_ns))
+                        : "-"});
   }
   return table.Text();
 }
 
 std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool made_up,
-                       const std::vector<Measured>& choices,
-                       const std::vector<RoundingNode>& nodes) {
+                       const std::vector<Measured>& choices, const std::vector<RoundingNode>& nodes,
+                       double cosine) {
   JsonWriter json(JsonForm::kIndented);
   json.Object([&] {
     json.Member("model", path);
@@ -182,6 +213,7 @@ std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool mad
         });
       }
     });
+    json.Member("least_cosine", cosine);
     json.Array("nodes", [&] {
       for (const RoundingNode& node : nodes) {
         json.Object([&] {
@@ -189,6 +221,10 @@ std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool mad
           json.Member("op", node.op);
           json.Member("result", ShapeToString(node.result));
           json.Member("precision", node.precision);
+          if (node.loss >= 0) json.Member("loss_alone", node.loss);
+          if (!node.was_timed()) return;
+          json.Member("exact_ns", node.exact_ns);
+          json.Member("chosen_ns", node.chosen_ns);
         });
       }
     });
@@ -214,39 +250,49 @@ class Study {
     ASSIGN_OR_RETURN(stream_, Stream::Create({.cores = &local_.cores}));
     ASSIGN_OR_RETURN(const Answered exact, Answer({.name = "exact"}));
     ASSIGN_OR_RETURN(const Graph compiled, GraphAt(*exact.model, sizes_));
-    ASSIGN_OR_RETURN(const std::vector<Choice> choices, ChoicesFor(*exact.model, compiled, given));
+    ASSIGN_OR_RETURN(const std::vector<Choice> choices,
+                     ChoicesFor(*exact.model, compiled, given, options_.goal));
+    PrecisionChoice chosen;
     std::vector<Measured> measured;
     std::vector<RoundingNode> nodes;  // nodes of the last choice
     for (const Choice& choice : choices) {
       ASSIGN_OR_RETURN(const Answered answered, Answer(choice));
       ASSIGN_OR_RETURN(const Graph graph, GraphAt(*answered.model, sizes_));
       measured.push_back(Measure(choice, graph, exact.values, answered.values));
-      nodes = RoundingNodes(graph);
+      if (answered.model->program().choice != nullptr) chosen = *answered.model->program().choice;
+      nodes = RoundingNodes(graph, chosen);
     }
     const bool made_up = options_.inputs_file.empty();
     if (options_.json) {
-      std::printf("%s", ReportJson(options_.path, sizes_, made_up, measured, nodes).c_str());
+      std::printf(
+          "%s", ReportJson(options_.path, sizes_, made_up, measured, nodes, chosen.cosine).c_str());
       return absl::OkStatus();
     }
-    std::printf("%s at %s, %s inputs\n\n%s:\n\n%s\n%s", options_.path.c_str(), SizesText().c_str(),
-                made_up ? "made-up" : "given", choices.back().name.c_str(),
-                NodesText(nodes).c_str(), ChoicesText(measured).c_str());
+    std::printf("%s at %s, %s inputs\n\n%s keeps a cosine of %.6f in %d %s requests:\n\n%s\n%s",
+                options_.path.c_str(), SizesText().c_str(), made_up ? "made-up" : "given",
+                options_.goal.ToString().c_str(), chosen.cosine, chosen.requests,
+                chosen.made_up ? "made-up" : "given", NodesText(nodes).c_str(),
+                ChoicesText(measured).c_str());
     return absl::OkStatus();
   }
 
  private:
   absl::StatusOr<Answered> Answer(const Choice& choice) {
     Answered answered;
-    ASSIGN_OR_RETURN(answered.model, local_.engine.Load({.id = {.name = choice.name},
-                                                         .path = options_.path,
-                                                         .precision = choice.precision,
-                                                         .precision_ops = choice.rules,
-                                                         .confirm_padding_later = true}));
+    ModelOptions load = {.id = {.name = choice.name},
+                         .path = options_.path,
+                         .precision = choice.precision,
+                         .precision_ops = choice.rules,
+                         .precision_goal = choice.goal,
+                         .confirm_padding_later = true};
+    if (choice.goal.has_value() && !options_.inputs_file.empty()) {
+      load.calibration = [&](const std::vector<ModelIo>& inputs) { return GivenTensors(inputs); };
+    }
+    ASSIGN_OR_RETURN(answered.model, local_.engine.Load(std::move(load)));
     if (sizes_.empty()) {
       ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(*answered.model, options_.bucket));
       sizes_ = sizes.sizes;
     }
-    std::vector<OwnedTensor> given;
     MadeUpRequest made;
     Request request;
     if (options_.inputs_file.empty()) {
@@ -254,13 +300,28 @@ class Study {
       request = made.request;
     } else {
       ASSIGN_OR_RETURN(const std::string text, ReadText(options_.inputs_file));
-      ASSIGN_OR_RETURN(given, ParseJsonInputs(text, MetadataOf(*answered.model)));
-      request = RequestOfTensors(*answered.model, given);
+      ASSIGN_OR_RETURN(given_, ParseJsonInputs(text, MetadataOf(*answered.model)));
+      request = RequestOfTensors(*answered.model, given_);
     }
     const Response response = local_.engine.RunOne(*answered.model, request, *stream_);
     RETURN_IF_ERROR(response.status);
     answered.values = FloatsOf(*answered.model, response);
     return answered;
+  }
+
+  // Returns the given request for a choice to be measured with.
+  std::vector<std::vector<Tensor>> GivenTensors(const std::vector<ModelIo>& inputs) const {
+    std::vector<Tensor> request;
+    for (const ModelIo& input : inputs) {
+      for (const OwnedTensor& owned : given_) {
+        if (owned.name != input.name) continue;
+        request.push_back(
+            Tensor::Make(input.dtype, {owned.shape.begin(), owned.shape.end()}, [&](void* data) {
+              if (!owned.bytes.empty()) std::memcpy(data, owned.bytes.data(), owned.bytes.size());
+            }));
+      }
+    }
+    return {std::move(request)};
   }
 
   std::string SizesText() const {
@@ -274,7 +335,8 @@ class Study {
   const PrecisionOptions& options_;
   LocalEngine local_;
   std::unique_ptr<Stream> stream_;
-  AxisSizes sizes_;  // found with the first model
+  AxisSizes sizes_;                 // found with the first model
+  std::vector<OwnedTensor> given_;  // the request of the file
 };
 
 }  // namespace

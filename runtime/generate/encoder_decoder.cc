@@ -83,6 +83,7 @@ ModelOptions OptionsOf(const ModelOptions& encoder, absl::string_view part, std:
           .max_request_ns = encoder.max_request_ns,
           .max_request_bytes = encoder.max_request_bytes,
           .precision = encoder.precision,
+          .precision_goal = encoder.precision_goal,
           .fusion = encoder.fusion,
           .one_order = encoder.one_order,
           .tune = TuneMode::kOff};

@@ -279,14 +279,28 @@ constexpr Parameter kParameters[] = {
        settings.packing = value == "auto";
        return absl::OkStatus();
      }},
-    {"reprise.precision", "", "exact|bf16|int8", "exact",
+    {"reprise.precision", "", "exact|bf16|int8|auto:COSINE|fast[:COSINE]", "exact",
      "bf16: products with weights round both operands to bfloat16 and sum in float32, which is "
      "faster; each rounded number is off by up to 2^-9 of itself. int8: they round rows to bytes, "
-     "and weights of floats too, and sum in int32",
+     "and weights of floats too, and sum in int32. auto:COSINE, such as auto:0.9995: they round to "
+     "int8, but for those that have to stay exact for answers to keep this cosine with the exact "
+     "ones. fast: each rounds to int8 or bf16, whichever is measured faster, within a cosine of "
+     "0.999 or COSINE",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) -> absl::Status {
+       if (const std::optional<Precision> precision = ParsePrecision(value)) {
+         settings.precision = *precision;
+         return absl::OkStatus();
+       }
+       ASSIGN_OR_RETURN(settings.precision_goal, PrecisionGoal::Parse(value));
+       return absl::OkStatus();
+     }},
+    {"reprise.calibration", "", "FILE", "nothing",
+     "File in the model's folder with requests that reprise.precision auto and fast measure "
+     "answers with, one on each line: a text where the model takes texts, or a JSON object with "
+     "the lists of each input. Without it requests are made up",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       const std::optional<Precision> precision = ParsePrecision(value);
-       if (!precision.has_value()) return absl::InvalidArgumentError("must be exact, bf16 or int8");
-       settings.precision = *precision;
+       if (value.empty()) return absl::InvalidArgumentError("must be the name of a file");
+       settings.calibration = std::string(value);
        return absl::OkStatus();
      }},
     {"reprise.precision_ops", "", "PRECISION: OP|NODE,...; ...", "nothing",

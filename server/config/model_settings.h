@@ -15,6 +15,7 @@
 #include "runtime/bucket/size_range.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/ops/kit/precision_goal.h"
 #include "runtime/passes/kit/node_choice.h"
 #include "server/config/config_strictness.h"
 
@@ -81,6 +82,8 @@ struct ModelSettings {
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::optional<PrecisionGoal> precision_goal;  // set: `precision` is kExact
+  std::string calibration;                      // a file of the model's folder
   WeightBits weights = WeightBits::kStored;
   std::vector<std::string> promote;     // constants that requests may send
   bool promote_found = false;           // and those that versions have differently

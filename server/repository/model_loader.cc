@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +23,7 @@
 #include "server/hub/two_sides.h"
 #include "server/pictures/picture_model.h"
 #include "server/repository/generation_loop.h"
+#include "server/repository/precision_files.h"
 #include "server/repository/ranked_servables.h"
 #include "server/repository/warmup_samples.h"
 
@@ -36,31 +35,6 @@ namespace {
 std::filesystem::path ModelFolderOf(const ServableSource& source) {
   const std::filesystem::path own(source.folder);
   return own.filename() == source.version.version ? own.parent_path() : own;
-}
-
-// Returns the rules of `settings`; the files that they name lie in the model's folder, or with the
-// file of the version, which counts first.
-absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::filesystem::path& folder,
-                                                const std::string& path,
-                                                const ModelSettings& settings) {
-  const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
-    const std::filesystem::path file(name);
-    if (file.is_absolute() || file.has_parent_path()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is not a file of the model's own folder"));
-    }
-    for (const auto& place : {std::filesystem::path(path).parent_path(), folder}) {
-      std::ifstream stream(place / file);
-      std::stringstream text;
-      text << stream.rdbuf();
-      if (stream) return text.str();
-    }
-    return absl::NotFoundError(absl::StrCat("cannot read '", (folder / file).string(), "'"));
-  };
-  absl::StatusOr<PrecisionRules> rules = PrecisionRules::Parse(settings.precision_ops, read);
-  if (rules.ok()) return rules;
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter reprise.precision_ops: ", rules.status().message()));
 }
 
 ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
@@ -90,6 +64,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .precision = settings.precision,
           .precision_ops = std::move(precision_ops),
+          .precision_goal = settings.precision_goal,
           .weights = settings.weights,
           .cut = settings.cut,
           .fusion = settings.fusion,
@@ -312,8 +287,9 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   // A decoder next to it reads the encoder's result.
   texts.keep_outputs = texts.keep_outputs || FindEncoderDecoder(path).has_value();
   TextLoad text(path, texts);
-  ASSIGN_OR_RETURN(PrecisionRules rules,
-                   PrecisionRulesOf(ModelFolderOf(source), path, source.settings));
+  const PrecisionFolders folders = {.version = std::filesystem::path(path).parent_path(),
+                                    .model = ModelFolderOf(source)};
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(folders, source.settings));
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
   options.ranks = part.ranks;
@@ -330,6 +306,12 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
     if (has_two_sides) KeepSide(part.side, imported);
     return has_two_sides && part.side == Side::kPictures ? absl::OkStatus() : text.Extend(imported);
   };
+  // The file is for the side of texts.
+  if (!source.settings.calibration.empty() && part.side == Side::kTexts) {
+    options.calibration = [&](const std::vector<ModelIo>& inputs) {
+      return CalibrationRequests(folders, source.settings.calibration, inputs, text);
+    };
+  }
   ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
   std::shared_ptr<const TextModel> made = text.Finish(*servable.model);
   if (source.texts != nullptr && part.side == Side::kTexts) {
@@ -495,6 +477,9 @@ std::vector<std::string> UnusedSettings(const Servable& servable) {
   };
   constexpr absl::string_view kOff = "nothing is captured (reprise.capture: off, or --eager)";
   if (is_off && WantsWarmup(servable.settings.warmup)) add("reprise.warmup", kOff);
+  if (!servable.settings.calibration.empty() && !servable.settings.precision_goal.has_value()) {
+    add("reprise.calibration", "reprise.precision is neither auto nor fast");
+  }
   const auto look = [&](const std::string& label) {
     if (is_off) return add(parameter_of(label), kOff);
     for (size_t i = 0; i < model.axes().size(); ++i) {

@@ -177,7 +177,7 @@ void EncodeSlowRequest(const SlowRequest& request, v1::SlowRequest& message) {
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
   message.set_model(model.id().name);
   message.set_version(absl::StrCat(model.id().version));
-  message.set_precision(std::string(PrecisionName(model.options().precision)));
+  message.set_precision(PrecisionWords(model.options()));
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];

@@ -108,7 +108,8 @@ def test_wrong_value_is_refused_by_name(repository, rng):
     repository.add("right", models.bert(), config=config("bf16"))
     with Daemon(repository) as daemon:
         assert not daemon.client().is_model_ready("wrong")
-        assert ('parameter reprise.precision is "fp16": must be exact, bf16 or int8') in daemon.log()
+        assert ('parameter reprise.precision is "fp16": must be exact, bf16, int8, auto:COSINE, fast or '
+                'fast:COSINE') in daemon.log()
         infer(daemon.client(), "right", text_inputs(BERT_INPUTS[:2], 1, 10, rng, 200))
 
 

@@ -94,5 +94,24 @@ TEST(NodePrecisionsTest, NodesWithoutANameGetOneAndRoundAsTheRulesSay) {
   EXPECT_EQ(others.Of(graph.node(product)), Precision::kInt8);
 }
 
+TEST(NodePrecisionsTest, AChoiceCountsWhereNoRuleDoes) {
+  Graph graph = Product("/a/one");
+  const Node& product = graph.node(graph.NodeIds()[0]);
+  const NodePrecisions free(graph, Parsed("bf16: /b/*"), Precision::kExact);
+  EXPECT_FALSE(free.IsRuled(product));
+  const NodePrecisions chosen =
+      free.With({{"/a/one", Precision::kInt8}, {"/made", Precision::kBf16}});
+  EXPECT_EQ(chosen.Of(product), Precision::kInt8);
+  EXPECT_EQ(chosen.Of(NodeOf("reprise.Attention", "/made")), Precision::kBf16);
+  EXPECT_EQ(chosen.Of(NodeOf("reprise.Attention", "/b/made")), Precision::kBf16);
+  EXPECT_EQ(chosen.Of(NodeOf("reprise.Attention", "/other")), Precision::kExact);
+  EXPECT_EQ(free.Of(product), Precision::kExact);
+  EXPECT_NE(chosen.digest(), free.digest());
+  EXPECT_EQ(free.With({}).digest(), free.digest());
+  const NodePrecisions ruled(graph, Parsed("bf16: MatMul"), Precision::kExact);
+  EXPECT_TRUE(ruled.IsRuled(product));
+  EXPECT_EQ(ruled.With({{"/a/one", Precision::kInt8}}).Of(product), Precision::kBf16);
+}
+
 }  // namespace
 }  // namespace reprise
