@@ -113,7 +113,7 @@ absl::Status RunRecord(const RecordFlags& flags) {
     command_line::Progress progress(absl::StrCat("recording ", flags.model));
     for (bool ends = false; !ends;) {
       if (!record_ends) std::this_thread::sleep_for(kRecordEvery);
-      ends = record_ends;  // before the look: it has all that came until Ctrl-C
+      ends = record_ends;  // Read first: the look then has all that came until Ctrl-C.
       ASSIGN_OR_RETURN(const Seen now, LookAt(*client, flags));
       recording = Between(before, now, flags.sample);
       const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
