@@ -11,8 +11,9 @@ TEST(LoadMeterTest, RatesAreOfTheLastSecond) {
   LoadMeter meter(4);
   const MachineShare share = {.cpus = 2, .memory_bytes = 1000, .resident_bytes = 250};
   meter.Report({.now_ns = kMeterSecond}, share);
-  meter.Report({.now_ns = 60 * kMeterSecond, .busy_ns = 60 * kMeterSecond, .streams = 2, .requests = 100},
-               share);
+  meter.Report(
+      {.now_ns = 60 * kMeterSecond, .busy_ns = 60 * kMeterSecond, .streams = 2, .requests = 100},
+      share);
   const auto report = meter.Report({.now_ns = 61 * kMeterSecond,
                                     .busy_ns = 61 * kMeterSecond,
                                     .streams = 2,
@@ -40,9 +41,12 @@ TEST(LoadMeterTest, StepsOfDecodersShowAsCpuTime) {
   LoadMeter meter(2);
   const MachineShare share = {.cpus = 0.5};
   meter.Report({.now_ns = 0}, share);
-  const auto report = meter.Report(
-      {.now_ns = kMeterSecond, .streams = 2, .cpu_ns = kMeterSecond / 4, .pages_used = 30, .pages = 40},
-      share);
+  const auto report = meter.Report({.now_ns = kMeterSecond,
+                                    .streams = 2,
+                                    .cpu_ns = kMeterSecond / 4,
+                                    .pages_used = 30,
+                                    .pages = 40},
+                                   share);
   EXPECT_DOUBLE_EQ(report.application_utilization(), 0.5);
   EXPECT_EQ(report.named_metrics().at("pages_used"), 30);
   EXPECT_DOUBLE_EQ(report.named_metrics().at("kv_cache_utilization"), 0.75);
