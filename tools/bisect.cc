@@ -18,7 +18,7 @@
 #include "runtime/base/status_macros.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
-#include "tools/made_up_request.h"
+#include "tools/serve/made_up_request.h"
 
 namespace reprise::cli {
 namespace {

@@ -46,7 +46,7 @@ absl::StatusOr<Scores> ScoresWith(Engine& engine, const std::shared_ptr<const Mo
 }
 
 // Among tokens that both name.
-std::string Difference(const Scores& exact, const Scores& rounded) {
+std::string DifferenceText(const Scores& exact, const Scores& rounded) {
   double largest = 0, sum = 0;
   int64_t compared = 0, same_best = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
@@ -78,7 +78,7 @@ std::string CacheErrorText(Engine& engine, const std::shared_ptr<const Model>& m
     const absl::StatusOr<Scores> rounded =
         exact.ok() ? ScoresWith(engine, model, dtype) : exact.status();
     absl::StrAppend(&text, "reprise.cache_dtype ", std::string(ops::CacheDTypeName(dtype)), ": ",
-                    rounded.ok() ? Difference(*exact, *rounded)
+                    rounded.ok() ? DifferenceText(*exact, *rounded)
                                  : absl::StrCat("not measured: ", rounded.status().message()),
                     "\n");
   }
