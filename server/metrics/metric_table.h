@@ -363,11 +363,16 @@ struct ModelMetrics {
                             {"reprise_model_load_failed",
                              "1 if the last load of the version failed: the former one, of this "
                              "version or of the model's others, still serves"}};
-  Series<Gauge> frozen{
-      scope,
-      {"reprise_model_frozen", "1 while nothing may be captured for a request of the model"}};
-  Series<Gauge> asleep{
-      scope, {"reprise_model_asleep", "1 while the weights of the model are not in memory"}};
+  Series<Gauge> frozen{scope,
+                       {"reprise_model_frozen",
+                        "1 while nothing may be captured for a request of the model",
+                        {},
+                        ScrapeView::kHeld}};
+  Series<Gauge> asleep{scope,
+                       {"reprise_model_asleep",
+                        "1 while the weights of the model are not in memory",
+                        {},
+                        ScrapeView::kHeld}};
   Series<Gauge> warmup_wanted{
       scope, {"reprise_warmup_wanted", "Recipes that are captured before requests need them"}};
   Series<Gauge> warmup_done{scope, {"reprise_warmup_done", "Those of them that are ready"}};

@@ -32,6 +32,7 @@ enum class ScrapeView {
   kCarried,
   kState,
   kCuts,
+  kHeld,  // the states that hold a model back: frozen, asleep
 };
 
 class ViewTable {

@@ -259,7 +259,7 @@ def known_words(program, arguments):
 @pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=name_of)
 def test_commands_have_the_flags_that_they_are_shown_with(page):
     for program, arguments in commands(page):
-        real = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", known_words(program, arguments)))
+        real = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", known_words(program, arguments)))
         shown = {word.split("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
         assert shown <= real, f"{program} {' '.join(arguments)}"
 

@@ -2,6 +2,8 @@
 
 import base64
 import os
+import re
+import struct
 import subprocess
 import time
 
@@ -45,16 +47,31 @@ def post(daemon, **headers):
     return requests.post(f"{daemon.http_url}/v2/models/m/infer", json=http_body(), timeout=60, headers=headers)
 
 
-def infer(daemon, model="m", metadata=()):
-    """(initial metadata, trailing metadata, code) of a gRPC call."""
+def message_for(model):
     message = service_pb2.ModelInferRequest(model_name=model)
     message.inputs.add(name="x", datatype="FP32", shape=[1, 3])
     message.raw_input_contents.append(np.ones(3, np.float32).tobytes())
+    return message
+
+
+def infer(daemon, model="m"):
+    """(initial metadata, trailing metadata, code) of a gRPC call."""
     with grpc.insecure_channel(daemon.grpc_address) as channel:
-        call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer.future(
-            message, timeout=60, metadata=metadata)
+        call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer.future(message_for(model), timeout=60)
         code = call.code()
         return dict(call.initial_metadata()), dict(call.trailing_metadata()), code
+
+
+def trailers(daemon, model="m", **fields):
+    """Fields after a gRPC call's answer. gRPC's own clients keep the report for their balancer."""
+    body = message_for(model).SerializeToString()
+    flags = [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
+    said = subprocess.run(
+        ["curl", "-sv", "-o", "/dev/null", "--http2-prior-knowledge", "-H", "content-type: application/grpc", "-H",
+         "te: trailers", *flags, "--data-binary", "@-",
+         f"http://{daemon.grpc_address}/inference.GRPCInferenceService/ModelInfer"],
+        input=b"\0" + struct.pack(">I", len(body)) + body, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    return dict(re.findall(r"^< ([\w-]+): (.*?)\r?$", said.stderr.decode(), re.M))
 
 
 def test_our_messages_are_the_published_ones(tmp_path):
@@ -89,15 +106,14 @@ def test_answers_have_a_report_where_the_request_asks(daemon):
 
 
 def test_grpc_answers_have_it_as_a_trailer(daemon):
-    _, trailing, code = infer(daemon)
-    assert code == grpc.StatusCode.OK and orca.TRAILER not in trailing
-    _, trailing, code = infer(daemon, metadata=[(orca.FORMAT, "TEXT")])
-    assert code == grpc.StatusCode.OK
-    assert ALWAYS <= set(orca.numbers(orca.from_bytes(trailing[orca.TRAILER])))
+    plain = trailers(daemon)
+    assert plain["grpc-status"] == "0" and orca.TRAILER not in plain
     # An error is an answer, too.
-    _, trailing, code = infer(daemon, model="unknown", metadata=[(orca.FORMAT, "TEXT")])
-    assert code == grpc.StatusCode.NOT_FOUND
-    assert ALWAYS <= set(orca.numbers(orca.from_bytes(trailing[orca.TRAILER])))
+    for model, code in (("m", grpc.StatusCode.OK), ("unknown", grpc.StatusCode.NOT_FOUND)):
+        trailing = trailers(daemon, model, **{orca.FORMAT: "TEXT"})
+        assert trailing["grpc-status"] == str(code.value[0])
+        report = orca.from_bytes(base64.b64decode(trailing[orca.TRAILER] + "=="))
+        assert ALWAYS <= set(orca.numbers(report))
 
 
 def test_stream_comes_as_often_as_it_is_asked_for_and_follows_the_load(daemon):
@@ -110,7 +126,6 @@ def test_stream_comes_as_often_as_it_is_asked_for_and_follows_the_load(daemon):
             if report.rps_fractional > 10:
                 break
             assert count < 50, report
-        assert count >= 1
         begin = time.monotonic()
         for _ in range(5):
             last = next(reports).rps_fractional
@@ -129,6 +144,7 @@ def test_stream_ends_when_the_server_leaves(models_folder):
             for _ in reports:
                 pass
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert leaving.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("mode,with_answers,with_stream", [("off", False, False), ("oob", False, True),
@@ -137,7 +153,7 @@ def test_modes(models_folder, mode, with_answers, with_stream):
     with Daemon(models_folder, "--load-reports", mode) as running:
         assert (orca.HEADER in post(running).headers) == with_answers
         assert (orca.HEADER in post(running, **{orca.FORMAT: "TEXT"}).headers) == with_answers
-        assert (orca.TRAILER in infer(running, metadata=[(orca.FORMAT, "TEXT")])[1]) == with_answers
+        assert (orca.TRAILER in trailers(running, **{orca.FORMAT: "TEXT"})) == with_answers
         with grpc.insecure_channel(running.grpc_address) as channel:
             if with_stream:
                 assert 0 < next(orca.stream(channel, 100)).mem_utilization < 1

@@ -33,6 +33,8 @@ class Calibration(quantization.CalibrationDataReader):
 
 def optimise(path, to):
     options = onnxruntime.SessionOptions()
+    # Without VNNI its products of bytes saturate in int16 by default.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(to)
     options.log_severity_level = 3
