@@ -505,7 +505,10 @@ def write_case(folder, name, domain, op, values, attributes, outputs, stands_for
     asked, feed = model, given
     if stands_for is not None:
         asked, feed = make_model(name, "", *stands_for, attributes, outputs)
-    session = onnxruntime.InferenceSession(asked.SerializeToString(),
+    options = onnxruntime.SessionOptions()
+    # Without VNNI its products of bytes saturate in int16 by default.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(asked.SerializeToString(), options,
                                            providers=["CPUExecutionProvider"])
     results = session.run([n for n in outputs if n], feed)
     case_folder.write(os.path.join(folder, name), model, list(given.values()), results)

@@ -43,8 +43,6 @@ def test_concurrent_requests_get_the_bits_that_they_get_alone(served, rng):
     requests = requests_of(64, rng)
     answers = together(lambda inputs: infer(client, "packed", inputs), requests, clients=8)
     options = onnxruntime.SessionOptions()
-    # Without VNNI its products of bytes saturate in int16 by default.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     moved = rows = 0

@@ -55,8 +55,6 @@ def infer(client, model, inputs, outputs=None, version="", timeout_s=120):
 @functools.lru_cache(maxsize=8)
 def _session(path, modified_ns):
     options = onnxruntime.SessionOptions()
-    # Without VNNI its products of bytes saturate in int16 by default.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

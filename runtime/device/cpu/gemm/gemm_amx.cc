@@ -356,19 +356,20 @@ void Int8Part(const GemmArgs& args, const GemmPart& part) {
 
 }  // namespace
 
-GemmKernels MakeTileGemmKernels(const GemmKernels& vectors) {
-  GemmKernels kernels = vectors;
-  kernels.tile_rows = kRowsOfTile;
-  kernels.part = Part;
-  kernels.part_int8 = Int8Part;
-  kernels.part_scratch_bytes = PartScratchBytes;
-  // Measured, see GemmCosts. Converting a block of an int8 panel takes two thirds of the time of a
-  // tile's products with it, a block of floats 1.3 times the time of theirs, which are twice in
-  // number; A's rows take twice the time.
-  kernels.costs = {.panel = 1.3, .row_tile = 0.9, .shared_tile = 1.5};
-  kernels.int8_costs = {.panel = 0.65, .row_tile = 2.0, .shared_tile = 3.5};
-  return kernels;
-}
+// The members that the tile unit has of its own. Constants, not a function: that would be compiled
+// for AVX-512, and products are planned for CPUs that this one is not.
+constexpr GemmKernels kTileKernels = {
+    .panel_columns = kPanel,
+    .vector_columns = 0,
+    .tile_rows = kRowsOfTile,
+    .part = Part,
+    .part_int8 = Int8Part,
+    .part_scratch_bytes = PartScratchBytes,
+    // Measured, see GemmCosts. Converting a block of an int8 panel takes two thirds of the time of
+    // a tile's products with it, a block of floats 1.3 times the time of theirs, which are twice in
+    // number; A's rows take twice the time.
+    .costs = {.panel = 1.3, .row_tile = 0.9, .shared_tile = 1.5},
+    .int8_costs = {.panel = 0.65, .row_tile = 2.0, .shared_tile = 3.5}};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -377,13 +378,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reprise::cpu {
 
+#if REPRISE_WITH_AVX512
+namespace {
+
+// Returns the kernels that share the layout of AVX-512's, whose others the tile unit lacks.
+GemmKernels TileGemmKernels() {
+  GemmKernels kernels = GemmKernelsFor(Isa::kAvx512);
+  const GemmKernels& tiles = N_AVX3::kTileKernels;
+  kernels.tile_rows = tiles.tile_rows;
+  kernels.part = tiles.part;
+  kernels.part_int8 = tiles.part_int8;
+  kernels.part_scratch_bytes = tiles.part_scratch_bytes;
+  kernels.costs = tiles.costs;
+  kernels.int8_costs = tiles.int8_costs;
+  return kernels;
+}
+
+}  // namespace
+#endif
+
 const GemmKernels* TileGemmKernelsFor(Isa isa) {
 #if REPRISE_WITH_AVX512
-  if (isa.Has(CpuFeature::kAmx)) {
-    // Made only here: the function that makes them is compiled for AVX-512.
-    static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
-    return &kernels;
-  }
+  static const GemmKernels kernels = TileGemmKernels();
+  if (isa.Has(CpuFeature::kAmx)) return &kernels;
 #endif
   return nullptr;
 }

@@ -232,16 +232,16 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
 
 }  // namespace
 
-Bf16Kernels MakeTileBf16Kernels(const Bf16Kernels& vectors) {
-  Bf16Kernels kernels = vectors;
-  kernels.tile_rows = kRowsAtATime;
-  kernels.part = Part;
-  kernels.part_scratch_bytes = PartScratchBytes;
-  // See GemmCosts. A row of a panel is only read; A's rows are rounded in about the time of a
-  // product with one panel.
-  kernels.costs = {.panel = 0.5, .row_tile = 0.7, .shared_tile = 1.2};
-  return kernels;
-}
+// The members that the tile unit has of its own: constants, see gemm_amx.cc.
+constexpr Bf16Kernels kTileKernels = {.panel_columns = kPanel,
+                                      .tile_rows = kRowsAtATime,
+                                      .pack = nullptr,
+                                      .pack_int8 = nullptr,
+                                      .part = Part,
+                                      .part_scratch_bytes = PartScratchBytes,
+                                      // See GemmCosts. A row of a panel is only read; A's rows are
+                                      // rounded in about the time of a product with one panel.
+                                      .costs = {.panel = 0.5, .row_tile = 0.7, .shared_tile = 1.2}};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -250,13 +250,27 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reprise::cpu {
 
+#if REPRISE_WITH_AVX512
+namespace {
+
+// Returns the kernels that share the layout of AVX-512's.
+Bf16Kernels TileBf16Kernels() {
+  Bf16Kernels kernels = Bf16KernelsFor(Isa::kAvx512);
+  const Bf16Kernels& tiles = N_AVX3::kTileKernels;
+  kernels.tile_rows = tiles.tile_rows;
+  kernels.part = tiles.part;
+  kernels.part_scratch_bytes = tiles.part_scratch_bytes;
+  kernels.costs = tiles.costs;
+  return kernels;
+}
+
+}  // namespace
+#endif
+
 const Bf16Kernels* TileBf16KernelsFor(Isa isa) {
 #if REPRISE_WITH_AVX512
-  if (isa.Has(CpuFeature::kAmx)) {
-    // Made only here: the function that makes them is compiled for AVX-512.
-    static const Bf16Kernels kernels = N_AVX3::MakeTileBf16Kernels(Bf16KernelsFor(Isa::kAvx512));
-    return &kernels;
-  }
+  static const Bf16Kernels kernels = TileBf16Kernels();
+  if (isa.Has(CpuFeature::kAmx)) return &kernels;
 #endif
   return nullptr;
 }

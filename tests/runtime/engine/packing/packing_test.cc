@@ -208,11 +208,18 @@ TEST_F(PackedEngineTest, MoreRowsThanAReplayTakesAreSplitAndJoined) {
   EXPECT_THAT(observed().replays.size(), 4);
 }
 
-TEST_F(PackedEngineTest, CaptureAheadTakesANumberOfTokens) {
-  absl::Status status = absl::UnknownError("not called");
-  engine().CaptureAhead(model(), {{"sequence", 16}, {"batch", 1}}, CompileReason::kWarmup,
-                        CaptureUrgency::kUrgent, [&](absl::Status done) { status = done; });
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+TEST_F(PackedEngineTest, CaptureAheadTakesANumberOfTokensOrTheSizesOfARequest) {
+  const auto captured = [&](const AxisSizes& sizes) {
+    absl::Status status = absl::UnknownError("not called");
+    engine().CaptureAhead(model(), sizes, CompileReason::kWarmup, CaptureUrgency::kUrgent,
+                          [&](absl::Status done) { status = done; });
+    return status.code();
+  };
+  // The engine has no capture threads.
+  EXPECT_EQ(captured({{kTokensAxis, 16}}), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(captured({{"sequence", kLongest + 1}, {"batch", 1}}), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(captured({{"sequence", 16}}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(captured({{kTokensAxis, 1 << 20}}), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PackingTest, ModelThatMayNotBePaddedSaysWhyItIsNotPacked) {
