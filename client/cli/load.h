@@ -125,6 +125,7 @@ auto RunWorkers(const Options& options, double rate, const Ask& ask,
     ended.notify_all();
   };
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(options.concurrency));
   for (int i = 0; i < options.concurrency; ++i) threads.emplace_back(work);
   {
     std::unique_lock lock(mutex);

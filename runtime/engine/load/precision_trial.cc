@@ -176,10 +176,12 @@ absl::StatusOr<PrecisionTrial::Requests> PrecisionTrial::MakeUp() {
   Requests requests;
   for (size_t i = 0; i < sizes.size(); ++i) {
     absl::StatusOr<std::vector<Tensor>> request = draw(sizes[i], i + 1);
-    if (request.ok()) requests.push_back(*std::move(request));
-    const bool at_end = i + 1 == sizes.size();
+    if (!request.ok()) {
+      if (requests.empty() && i + 1 == sizes.size()) return request.status();
+    } else {
+      requests.push_back(*std::move(request));
+    }
     if (!requests.empty() && i + 2 == sizes.size()) break;
-    if (at_end && requests.empty()) return request.status();
   }
   return requests;
 }
