@@ -245,6 +245,9 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
     RunTail(plan, run, *requests[i], i, stream, responses[i]);
   }
+  for (const size_t i : run.doubtful()) {
+    RunExact(plan, *requests[i], i, stream, stop, responses[i]);
+  }
   if (run.replay_ns() == 0) return;
   // The answers are there: the rest only learns from them, and is left out where memory runs out.
   WhereMemoryAllows([&] {
@@ -254,6 +257,19 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
   });
+}
+
+void Engine::RunExact(const BatchPlan& plan, const Request& request, size_t i, Stream& stream,
+                      StopFlag* stop, Response& response) {
+  RequestShape shape = plan.shapes()[i];
+  shape.exact = true;
+  BatchPlan alone(plan.model());
+  if (!alone.TryAdd(shape)) return;
+  alone.Resolve({.outcome = CaptureOutcome::kEager, .decided = true});
+  const Request* const pointer = &request;
+  std::vector<Response> answers(1);
+  RunBatch(alone, {&pointer, 1}, stream, stop, answers);
+  response = std::move(answers[0]);
 }
 
 void Engine::RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,

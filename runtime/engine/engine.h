@@ -168,6 +168,10 @@ class Engine {
   // Run, without a net: an exception is every request's error.
   void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
                 StopFlag* stop, std::vector<Response>& responses);
+  // Answers request `i` alone, at its exact size and without a recipe: its replay failed for a
+  // datum that may be the padding's.
+  void RunExact(const BatchPlan& plan, const Request& request, size_t i, Stream& stream,
+                StopFlag* stop, Response& response);
   // Runs the tail of the plan's model for request `i`, which had its replay.
   void RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
                Stream& stream, Response& response);

@@ -90,9 +90,9 @@ class Compilation {
   // A node that becomes a launch, or one launch a row.
   struct BoundNode {
     Launch launch;
-    std::vector<int> sources;         // Recipe::index_sources
-    std::vector<OperandNote> notes;   // Recipe::operand_notes
-    std::vector<uint64_t> row_bytes;  // one an operand: from its place for one row to the next
+    std::vector<IndexSource> sources;  // Recipe::index_sources
+    std::vector<OperandNote> notes;    // Recipe::operand_notes
+    std::vector<uint64_t> row_bytes;   // one an operand: from its place for one row to the next
   };
 
   absl::Status LayOutSlots() {

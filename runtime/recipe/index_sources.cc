@@ -4,13 +4,25 @@
 
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
 
+struct DataRoot {
+  ValueId input = kNone;
+  bool moved = true;  // by nodes that only move or convert integers
+};
+
+bool OnlyMoves(const Graph& graph, const Node& node) {
+  const OpFacts& facts = FactsOf(node.op);
+  return facts.OnlyMoves() ||
+         (facts.sizes == Sizes::kConversion && IsInteger(graph.value(node.outputs[0]).dtype));
+}
+
 // Returns the graph input that `value` is computed from, when it is one alone.
-ValueId DataRoot(const Graph& graph, ValueId value) {
-  ValueId root = kNone;
+DataRoot FindDataRoot(const Graph& graph, ValueId value) {
+  DataRoot root;
   std::vector<ValueId> left = {value};
   HashSet<ValueId> seen = {value};
   while (!left.empty()) {
@@ -18,10 +30,11 @@ ValueId DataRoot(const Graph& graph, ValueId value) {
     left.pop_back();
     const Value& from = graph.value(one);
     if (from.kind == Value::Kind::kInput) {
-      if (root != kNone) return kNone;
-      root = one;
+      if (root.input != kNone) return {};
+      root.input = one;
     }
     if (from.kind != Value::Kind::kResult) continue;
+    root.moved = root.moved && OnlyMoves(graph, graph.node(from.producer));
     for (const ValueId input : graph.node(from.producer).inputs) {
       if (input != kNone && seen.insert(input).second) left.push_back(input);
     }
@@ -31,18 +44,19 @@ ValueId DataRoot(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-std::vector<int> IndexSources(const Graph& graph, const Node& node) {
-  std::vector<int> sources(node.inputs.size(), -1);
+std::vector<IndexSource> IndexSources(const Graph& graph, const Node& node) {
+  std::vector<IndexSource> sources(node.inputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId operand = node.inputs[i];
     if (operand == kNone || !IsInteger(graph.value(operand).dtype)) continue;
-    const ValueId root = DataRoot(graph, operand);
-    if (root == kNone) {
-      if (node.attributes.Int("text", 0) != 0) sources[i] = kSomeText;
+    const DataRoot root = FindDataRoot(graph, operand);
+    if (root.input == kNone) {
+      if (node.attributes.Int("text", 0) != 0) sources[i].input = kSomeText;
       continue;
     }
     const auto& inputs = graph.inputs();
-    sources[i] = static_cast<int>(std::find(inputs.begin(), inputs.end(), root) - inputs.begin());
+    const auto at = std::find(inputs.begin(), inputs.end(), root.input) - inputs.begin();
+    sources[i] = {.input = static_cast<int>(at), .moved = root.moved};
   }
   return sources;
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/launch.h"
 #include "runtime/graph/parameter_expr.h"
+#include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {
@@ -73,9 +74,9 @@ struct Recipe {
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
   bool has_long_launches = true;         // see MayTakeLong
-  // By launch, by operand: the position among `inputs` from which an integer operand is computed,
-  // or as IndexSources says, so that a data error can name it.
-  std::vector<std::vector<int>> index_sources;
+  // By launch, by operand: the one of `inputs` from which an integer operand is computed, so that a
+  // data error can name it.
+  std::vector<std::vector<IndexSource>> index_sources;
   std::vector<std::vector<OperandNote>> operand_notes;  // indexed by launch, then operand
   std::vector<ParameterExprPtr> parameters;             // indexed by slot
   std::vector<bool> unaligned;  // indexed by slot: every reader takes it at any address

@@ -292,6 +292,10 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(folders, source.settings));
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
+  // Positions of RoBERTa's kind do not count its own padding, and so stay within their table.
+  if (text.package().first_position > 0) {
+    options.fills.try_emplace("input_ids", static_cast<double>(text.package().padding_id));
+  }
   options.ranks = part.ranks;
   options.freeze = source.freeze;
   options.promote = source.settings.promote;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -362,6 +363,28 @@ absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) 
   return ErrorOf(error, name);
 }
 
+bool BatchRun::Holds(const Request& request, int position, int64_t value) const {
+  const InputTensor& tensor = request.inputs[position];
+  if (tensor.data == nullptr) return false;
+  const DType dtype = model_.inputs()[position].dtype;
+  const size_t bytes = DTypeSize(dtype);
+  std::array<std::byte, sizeof(int64_t)> sought = {};
+  FillElements(dtype, static_cast<double>(value), 1, sought.data());
+  const auto* const first = static_cast<const std::byte*>(tensor.data);
+  const std::byte* const end = first + bytes * NumElements(tensor.shape);
+  for (const std::byte* at = first; at < end; at += bytes) {
+    if (std::memcmp(at, sought.data(), bytes) == 0) return true;
+  }
+  return false;
+}
+
+bool BatchRun::MayBeOfPadding(const DataError& error, size_t i) const {
+  if (!error.failure.ok() && !absl::IsInvalidArgument(error.failure)) return false;
+  if (requests_.size() == 1 && plan_.sizes() == target_.sizes) return false;
+  // An index may be computed of the positions: padding has more of them than a table has lines.
+  return !error.moved || !Holds(*requests_[i], RecipeInputs()[error.input], error.value);
+}
+
 void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame, const Scatter& scatter,
                              std::vector<Response>& responses) {
   for (size_t i = 0; i < requests_.size(); ++i) {
@@ -381,6 +404,7 @@ void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame, const S
       if (error == nullptr && errors.failed()) scatter.Copy(frame, responses, i, i + 1);
     }
     if (error == nullptr) continue;
+    if (MayBeOfPadding(*error, i)) doubtful_.push_back(i);
     responses[i].outputs.clear();
     responses[i].status = ErrorFor(*error, *requests_[i]);
   }

@@ -37,6 +37,9 @@ class BatchRun {
   // Returns the part that its responses still lack, or null: they hold the results of the recipe
   // then.
   const Tail* tail() const;
+  // Returns the requests that failed for a datum which may be the padding's: answered at their
+  // exact size they may be right.
+  const std::vector<size_t>& doubtful() const { return doubtful_; }
   const Recipe& recipe() const { return *recipe_; }
 
  private:
@@ -67,6 +70,10 @@ class BatchRun {
   void FailOffenders(FirstDataError& errors, const Frame& frame, const Scatter& scatter,
                      std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
+  // Returns whether `error`, of a replay of request `i` alone, may be made of padding.
+  bool MayBeOfPadding(const DataError& error, size_t i) const;
+  // Returns whether input `position` of the request holds `value`.
+  bool Holds(const Request& request, int position, int64_t value) const;
   // Returns whether the time for which the replay waits for a core is measured.
   bool IsMetered() const;
   // Returns whether the replay counts the rows of its requests (Frame::live_rows).
@@ -97,6 +104,7 @@ class BatchRun {
   BatchPlan::Resolution resolution_;
   BatchTarget target_;  // the recipe's, which may be larger than the plan's
   int64_t replay_ns_ = 0;
+  std::vector<size_t> doubtful_;
 
   std::shared_ptr<const ModelVariant> variant_;  // null: the model itself
   std::shared_ptr<const Recipe> recipe_;

@@ -8,11 +8,10 @@ namespace reprise {
 void FirstDataError::Report(int launch, int operand, int64_t /*element*/, int64_t value,
                             int64_t low, int64_t high) {
   if (taken_.exchange(true)) return;
-  const std::vector<int>& sources = recipe_.index_sources[launch];
-  error_ = {.input = operand < static_cast<int>(sources.size()) ? sources[operand] : -1,
-            .value = value,
-            .low = low,
-            .high = high};
+  const std::vector<IndexSource>& sources = recipe_.index_sources[launch];
+  const IndexSource source =
+      operand < static_cast<int>(sources.size()) ? sources[operand] : IndexSource();
+  error_ = {.input = source.input, .moved = source.moved, .value = value, .low = low, .high = high};
   launch_ = launch;
   operand_ = operand;
 }

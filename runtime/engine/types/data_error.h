@@ -16,7 +16,8 @@
 namespace reprise {
 
 struct DataError {
-  int input = -1;  // position among the recipe's inputs that it comes from; or as IndexSources says
+  int input = -1;  // position among the recipe's inputs that it comes from; or as IndexSource says
+  bool moved = false;  // the input holds the value itself
   int64_t value = 0;
   int64_t low = 0;
   int64_t high = 0;

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Returns the sources of the operands of the last node of `text`.
-std::vector<int> SourcesOfLast(absl::string_view text) {
+std::vector<IndexSource> SourcesOfLast(absl::string_view text) {
   absl::StatusOr<Graph> graph = Parse(text);
   if (!graph.ok()) {
     ADD_FAILURE() << graph.status();
@@ -31,7 +31,7 @@ TEST(IndexSourcesTest, AnInputThatIsReadInTwoWaysIsNamed) {
     %y: f32[2, 3] = Gather(%t, %b)
     output %y
   })"),
-              ElementsAre(-1, 1));
+              ElementsAre(IndexSource{}, IndexSource{.input = 1}));
 }
 
 TEST(IndexSourcesTest, OfTwoInputsNeitherIs) {
@@ -43,7 +43,20 @@ TEST(IndexSourcesTest, OfTwoInputsNeitherIs) {
     %y: f32[2, 3] = Gather(%t, %b)
     output %y
   })"),
-              ElementsAre(-1, -1));
+              ElementsAre(IndexSource{}, IndexSource{}));
+}
+
+TEST(IndexSourcesTest, ElementsThatAreOnlyMovedAreSaidToBeTheInputs) {
+  EXPECT_THAT(SourcesOfLast(R"(graph {
+    input %t: f32[8, 3]
+    input %i: i32[2, 1]
+    const %shape: i64[1] = {2}
+    %a: i32[2] = Reshape(%i, %shape)
+    %b: i64[2] = Cast(%a) {to = 7}
+    %y: f32[2, 3] = Gather(%t, %b)
+    output %y
+  })"),
+              ElementsAre(IndexSource{}, IndexSource{.input = 1, .moved = true}));
 }
 
 }  // namespace
