@@ -195,8 +195,16 @@ bool IsTakenAsNumber(const Graph& graph, ValueId input) {
         // An operand that chooses among others is a condition, as masks are.
         if (node.inputs[i] == carried[at] && picked && !facts.Chooses(i)) return true;
       }
-      const bool carries = facts.HoldsAllOfFirst() || facts.sizes == Sizes::kConversion;
       const ValueId result = node.outputs[0];
+      // Times stay times where they are negated, taken from another number, or in another unit.
+      // Floats of a mask are taken from one and added to scores: those are not followed.
+      const bool by_constant =
+          facts.sizes == Sizes::kProduct &&
+          absl::c_any_of(node.inputs, [&](ValueId by) { return graph.ConstantOf(by) != nullptr; });
+      const bool stays_number =
+          IsInteger(graph.value(result).dtype) && (facts.sizes == Sizes::kSum || by_constant);
+      const bool carries =
+          facts.HoldsAllOfFirst() || facts.sizes == Sizes::kConversion || stays_number;
       if (carries && !absl::c_linear_search(carried, result)) carried.push_back(result);
     }
   }

@@ -276,3 +276,59 @@ def test_a_decoder_with_loud_keys_gets_its_answers(repository, rng):
                       "past_values": rng.standard_normal((rows, 2, past, 16), np.float32)}
             answer = infer(daemon.client(), "decoder", inputs)
             assert_same_answer(answer.outputs, oracle(inputs), f"{rows, sequence, past}, {answer.bucket}")
+
+
+AGES = {"neg": lambda g: g.node("Neg", "t"),
+        "since": lambda g: g.node("Sub", g.scalar(0, g.kind), "t"),
+        "scaled": lambda g: g.node("Mul", "t", g.scalar(-1, g.kind))}
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("way", AGES)
+def test_times_that_are_turned_before_the_largest_is_looked_for_are_no_mask(module_repository, way, dtype):
+    """The youngest age, with -1e9 in the place of those that do not count."""
+    name = f"age_{way}_{np.dtype(dtype).name}"
+    g = Pooling(17)
+    g.kind = dtype
+    kept = g.node("Where", g.counts(), AGES[way](g), g.scalar(-10**9, dtype))
+    g.rename(g.node("ReduceMax", kept, axes=[1], keepdims=0), "y")
+    kind = TensorProto.INT32 if dtype == np.int32 else TensorProto.INT64
+    module_repository.add(name, g.model([("t", kind, ["batch", "sequence"]), (*MASK, ["batch", "sequence"])],
+                                        [("y", kind, ["batch"])]), config=BUCKETS)
+    inputs = {"t": np.full((1, 5), 1_700_000_000, dtype), "attention_mask": np.ones((1, 5), np.int64)}
+    with Daemon(module_repository) as daemon:
+        answer = infer(daemon.client(), name, inputs)
+    assert answer.outputs["y"].tolist() == [-1_700_000_000], answer.bucket
+
+
+@pytest.mark.parametrize("scale", [-1.0, -2.0])
+def test_a_clients_own_floats_below_a_mask_do_not_leave_all_weight_to_the_padding(module_repository, scale):
+    """Weights by recency: scores lie below the -1e9 of keys that do not count."""
+    name = f"recency_{int(-scale)}"
+    g = Pooling(17)
+    scores = g.node("Where", g.counts(), g.node("Mul", "t", g.scalar(scale)), g.scalar(-1e9))
+    weighted = g.node("Mul", g.unsqueeze(g.node("Softmax", scores, axis=1), 2), g.embed())
+    sizes = ["batch", "sequence"]
+    g.rename(g.reduce_sum(weighted, 1, keepdims=0), "y")
+    oracle = unoptimised(module_repository.add(
+        name, g.model([(*IDS, sizes), ("t", TensorProto.FLOAT, sizes), (*MASK, sizes)],
+                      [("y", TensorProto.FLOAT, POOLED)]), config=BUCKETS))
+    inputs = {"input_ids": np.full((1, 5), WORD), "t": np.full((1, 5), 1.7e9, np.float32),
+              "attention_mask": np.ones((1, 5), np.int64)}
+    with Daemon(module_repository) as daemon:
+        answer = infer(daemon.client(), name, inputs)
+    assert_same_answer(answer.outputs, oracle(inputs), answer.bucket)
+
+
+def test_squares_that_wrap_hide_every_key(module_repository):
+    g = Pooling(17)
+    keep = g.node("Greater", g.node("Mul", "t", "t"), g.scalar(0, np.int32))
+    g.rename(g.pool(g.embed(), keep, -1e9, "where"), "y")
+    sizes = ["batch", "sequence"]
+    oracle = unoptimised(module_repository.add(
+        "squares", g.model([(*IDS, sizes), ("t", TensorProto.INT32, sizes)], [("y", TensorProto.FLOAT, POOLED)]),
+        config=BUCKETS))
+    inputs = {"input_ids": np.arange(5)[None] + WORD, "t": np.full((1, 5), 50_000, np.int32)}
+    with Daemon(module_repository) as daemon:
+        answer = infer(daemon.client(), "squares", inputs)
+    assert_same_answer(answer.outputs, oracle(inputs), answer.bucket)

@@ -316,6 +316,14 @@ void SoftmaxAxis(AxisContext& context) {
       context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
     }
     if (masked) LeaveKeys(positions, context);
+    // A client's floats that lie as a mask does are numbers of its own as well.
+    const bool own = absl::c_any_of(flow.hiders, [&](const std::string& hider) {
+      return !context.IsMask(hider) && context.IsFloatInput(hider);
+    });
+    if (masked && own && !IsOutOfReach(context, positions.padding)) {
+      context.MayShow(absl::StrCat("normalises numbers that may lie beyond the ",
+                                   positions.padding.value, " of those that do not count, over"));
+    }
     const bool zeros = masked && context.node().op == SoftmaxOp::kName;
     positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();
   }
