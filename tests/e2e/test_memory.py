@@ -202,3 +202,33 @@ def test_what_values_of_a_request_decide_is_bounded_and_given_back_in_seconds(re
         assert error.value.status() in ("StatusCode.INVALID_ARGUMENT",
                                         "StatusCode.RESOURCE_EXHAUSTED")
         assert ask(1) == 1 << 18
+
+
+def resized():
+    """y = x as wide as s says, by nearest neighbours: the number of places is that of the results."""
+    graph = helper.make_graph(
+        [helper.make_node("Resize", ["x", "", "s"], ["y"], mode="nearest")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 2, 2]),
+         helper.make_tensor_value_info("s", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, None, None])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_long_resize_keeps_nothing_of_its_places(repository):
+    """Kept for each of the recipes that its sizes capture, they were the larger part of the daemon."""
+    repository.add("resized", resized())
+    with Daemon(repository, "--streams", "2") as daemon:
+        client = daemon.client()
+
+        def ask(width):
+            wide = infer(client, "resized", {"x": np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2),
+                                             "s": np.array([1, 1, 1, width / 2], np.float32)}).outputs["y"]
+            assert wide.shape == (1, 1, 2, width)
+            np.testing.assert_array_equal(wide[0, 0, :, [0, -1]].T, [[0, 1], [2, 3]])
+
+        ask(1000)
+        before = daemon.rss_bytes()
+        for million in range(3, 9):
+            ask(million * 1_000_000)
+        # An answer has 64 MB at most.
+        wait_until(lambda: daemon.rss_bytes() - before < 64 << 20)

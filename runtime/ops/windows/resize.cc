@@ -152,45 +152,74 @@ std::array<float, 4> CubicWeights(float a, float t) {
   return {far(1 + t), near(t), near(1 - t), far(2 - t)};
 }
 
-// Returns the taps. `outside`: positions of a crop that are beyond the operand.
-ResizeTaps TapsOf(const Node& node, const DimSampling& s, Coordinate coordinate,
-                  std::vector<bool>& outside) {
-  const std::string mode = node.attributes.String("mode", "nearest");
-  const std::string nearest = node.attributes.String("nearest_mode", "round_prefer_floor");
-  const float cubic = node.attributes.Float("cubic_coeff_a", -0.75f);
-  const bool exclude = node.attributes.Int("exclude_outside", 0) != 0;
-  const bool antialias = node.attributes.Int("antialias", 0) != 0;
-  ResizeTaps taps(s.out);
-  outside.assign(s.out, false);
-  for (int64_t i = 0; i < s.out; ++i) {
-    const float x = coordinate(s, static_cast<float>(i));
+// Finds the taps of one dim's positions.
+class Sampler {
+ public:
+  Sampler(const Node& node, const DimSampling& sampling, Coordinate coordinate)
+      : mode_(node.attributes.String("mode", "nearest")),
+        nearest_(node.attributes.String("nearest_mode", "round_prefer_floor")),
+        cubic_(node.attributes.Float("cubic_coeff_a", -0.75f)),
+        exclude_(node.attributes.Int("exclude_outside", 0) != 0),
+        antialias_(node.attributes.Int("antialias", 0) != 0),
+        sampling_(sampling),
+        coordinate_(coordinate) {}
+
+  int64_t positions() const { return sampling_.out; }
+  bool copies() const { return mode_ == "nearest"; }
+  bool stays() const { return StaysAsItIs(sampling_, coordinate_); }
+
+  // Returns whether position `i` of a crop is beyond the operand.
+  bool IsOutside(int64_t i) const {
+    if (coordinate_ != CropAndResize) return false;
+    const float x = coordinate_(sampling_, static_cast<float>(i));
     // A coordinate that is not a number lies outside as well.
-    if (coordinate == CropAndResize) outside[i] = !(x >= 0 && x <= static_cast<float>(s.in - 1));
-    const auto add = [&](float at, float weight) {
-      const float last = static_cast<float>(s.in - 1);
-      if (exclude && mode == "cubic" && (at < 0 || at > last)) return;
-      // The first element stands for NaN.
-      taps[i].push_back({static_cast<int64_t>(at > 0 ? std::min(at, last) : 0.0f), weight});
-    };
-    const float before = std::floor(x);
-    if (antialias && mode != "nearest") {
-      taps[i] = WideTaps(s.in, s.scale, x, mode == "cubic", cubic, exclude);
-    } else if (mode == "nearest") {
-      add(Nearest(nearest, x), 1);
-    } else if (mode == "linear") {
-      add(before, 1 - (x - before));
-      add(before + 1, x - before);
+    return !(x >= 0 && x <= Last());
+  }
+
+  // Adds the taps of position `i`.
+  void Append(int64_t i, ResizeTaps& taps) const {
+    const float x = coordinate_(sampling_, static_cast<float>(i)), before = std::floor(x);
+    if (antialias_ && !copies()) {
+      for (const Tap& tap :
+           WideTaps(sampling_.in, sampling_.scale, x, mode_ == "cubic", cubic_, exclude_)) {
+        taps.Add(tap);
+      }
+    } else if (copies()) {
+      taps.Add({At(Nearest(nearest_, x)), 1});
+    } else if (mode_ == "linear") {
+      taps.Add({At(before), 1 - (x - before)});
+      taps.Add({At(before + 1), x - before});
     } else {
-      const std::array<float, 4> weights = CubicWeights(cubic, x - before);
-      for (int k = 0; k < 4; ++k) add(before + static_cast<float>(k - 1), weights[k]);
-      if (!exclude) continue;
-      float sum = 0;
-      for (const Tap& tap : taps[i]) sum += tap.weight;
-      for (Tap& tap : taps[i]) tap.weight /= sum;
+      AppendCubic(x, before, taps);
+    }
+    taps.End();
+  }
+
+ private:
+  float Last() const { return static_cast<float>(sampling_.in - 1); }
+  // The first element stands for NaN.
+  int64_t At(float at) const { return static_cast<int64_t>(at > 0 ? std::min(at, Last()) : 0.0f); }
+
+  void AppendCubic(float x, float before, ResizeTaps& taps) const {
+    const std::array<float, 4> weights = CubicWeights(cubic_, x - before);
+    const auto is_left_out = [&](float at) { return exclude_ && (at < 0 || at > Last()); };
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      if (!is_left_out(before + static_cast<float>(k - 1))) sum += weights[k];
+    }
+    for (int k = 0; k < 4; ++k) {
+      const float at = before + static_cast<float>(k - 1);
+      if (is_left_out(at)) continue;
+      taps.Add({At(at), exclude_ ? weights[k] / sum : weights[k]});
     }
   }
-  return taps;
-}
+
+  const std::string mode_, nearest_;
+  const float cubic_;
+  const bool exclude_, antialias_;
+  const DimSampling sampling_;
+  const Coordinate coordinate_;
+};
 
 // Samples between integers are cut off, or rounded.
 template <typename T, typename C>
@@ -202,53 +231,34 @@ T AsElement(C value, float half) {
   }
 }
 
-// Returns dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
+// Returns dim `d` of `values`, whose dims are `shape`, sampled by `sampler`. Taps are kept of some
+// positions at a time: a dim may be as long as the data of a request say.
 template <typename C>
 std::vector<C> SampleDim(const std::vector<C>& values, Shape& shape, size_t d,
-                         const ResizeTaps& taps, bool copy) {
+                         const Sampler& sampler) {
+  constexpr int64_t kAtATime = 4096;
   const int64_t outer = NumElements(absl::Span<const int64_t>(shape).subspan(0, d));
   const int64_t inner = NumElements(absl::Span<const int64_t>(shape).subspan(d + 1));
-  const int64_t in = shape[d], out = static_cast<int64_t>(taps.size());
+  const int64_t in = shape[d], out = sampler.positions();
   std::vector<C> result(outer * out * inner);
-  if (inner == 1) {
-    // Rows of single elements: the taps one after another.
-    std::vector<int64_t> ends, places;
-    std::vector<C> weights;
-    for (const auto& of_element : taps) {
-      for (const Tap& tap : of_element) {
-        places.push_back(tap.at);
-        weights.push_back(copy ? C(1) : static_cast<C>(tap.weight));
-      }
-      ends.push_back(static_cast<int64_t>(places.size()));
-    }
+  ResizeTaps taps;
+  for (int64_t begin = 0; begin < out; begin += kAtATime) {
+    const int64_t count = std::min(kAtATime, out - begin);
+    taps.Clear();
+    for (int64_t i = 0; i < count; ++i) sampler.Append(begin + i, taps);
     for (int64_t o = 0; o < outer; ++o) {
-      WatchWork(static_cast<int64_t>(weights.size()));
-      const C* from = values.data() + o * in;
-      C* to = result.data() + o * out;
-      for (int64_t i = 0, t = 0; i < out; ++i) {
-        if (copy) {
-          t = ends[i];
-          to[i] = from[places[t - 1]];
-          continue;
-        }
-        C sum = 0;
-        for (; t < ends[i]; ++t) sum += weights[t] * from[places[t]];
-        to[i] = sum;
-      }
-    }
-    shape[d] = out;
-    return result;
-  }
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t i = 0; i < out; ++i) {
-      WatchWork(static_cast<int64_t>(taps[i].size()) * inner);
-      C* to = result.data() + (o * out + i) * inner;
-      for (const Tap& tap : taps[i]) {
-        const C* from = values.data() + (o * in + tap.at) * inner;
-        if (copy) {
-          std::copy_n(from, inner, to);
-        } else {
-          for (int64_t k = 0; k < inner; ++k) to[k] += static_cast<C>(tap.weight) * from[k];
+      WatchWork(count * inner * static_cast<int64_t>(taps[0].size()));
+      const C* const line = values.data() + o * in * inner;
+      C* to = result.data() + (o * out + begin) * inner;
+      for (int64_t i = 0; i < count; ++i, to += inner) {
+        for (const Tap& tap : taps[i]) {
+          const C* const from = line + tap.at * inner;
+          if (sampler.copies()) {
+            std::copy_n(from, inner, to);
+          } else {
+            const C weight = static_cast<C>(tap.weight);
+            for (int64_t k = 0; k < inner; ++k) to[k] += weight * from[k];
+          }
         }
       }
     }
@@ -397,8 +407,10 @@ absl::Status ResizeKernel(const KernelContext& context) {
     Shape shape = in.shape;
     std::vector<std::vector<bool>> outside(shape.size());
     for (const size_t d : BySize(samplings)) {
-      const ResizeTaps taps = TapsOf(context.node, samplings[d], coordinate, outside[d]);
-      if (!StaysAsItIs(samplings[d], coordinate)) values = SampleDim(values, shape, d, taps, copy);
+      const Sampler sampler(context.node, samplings[d], coordinate);
+      if (!sampler.stays()) values = SampleDim(values, shape, d, sampler);
+      if (coordinate != CropAndResize) continue;
+      for (int64_t i = 0; i < shape[d]; ++i) outside[d].push_back(sampler.IsOutside(i));
     }
     const bool all_inside = absl::c_all_of(
         outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
@@ -433,10 +445,13 @@ absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Sha
   ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(node));
   if (coordinate == CropAndResize) return absl::UnimplementedError("samples of a crop");
   std::vector<ResizeTaps> taps(in.size());
-  std::vector<bool> outside;
   for (size_t d = 0; d < in.size(); ++d) {
-    if (StaysAsItIs(samplings[d], coordinate)) continue;
-    taps[d] = TapsOf(node, samplings[d], coordinate, outside);
+    const Sampler sampler(node, samplings[d], coordinate);
+    if (sampler.stays()) continue;
+    if (sampler.positions() > kMostKeptPositions) {
+      return absl::UnimplementedError("more positions than are kept");
+    }
+    for (int64_t i = 0; i < sampler.positions(); ++i) sampler.Append(i, taps[d]);
   }
   return taps;
 }

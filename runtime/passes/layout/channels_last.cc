@@ -183,7 +183,8 @@ absl::StatusOr<bool> TurnResize(Graph& graph, const Node& node) {
   if (!taps.ok() || taps->size() != x.size()) return false;
   std::vector<std::vector<int64_t>> places(x.size());
   for (size_t dim = 0; dim < x.size(); ++dim) {
-    for (const std::vector<ops::ResizeTap>& of : (*taps)[dim]) {
+    for (size_t i = 0; i < (*taps)[dim].size(); ++i) {
+      const absl::Span<const ops::ResizeTap> of = (*taps)[dim][i];
       if (of.size() != 1 || of[0].weight != 1 || dim < 2) return false;
       places[dim].push_back(of[0].at);
     }

@@ -48,8 +48,8 @@ bool RowsFirst(const Resampling& of) {
 
 // Returns the number of taps of each position; 0: they differ.
 int TapsOfEach(const ops::ResizeTaps& taps) {
-  for (const auto& of_position : taps) {
-    if (of_position.size() != taps[0].size()) return 0;
+  for (size_t i = 1; i < taps.size(); ++i) {
+    if (taps[i].size() != taps[0].size()) return 0;
   }
   return static_cast<int>(taps[0].size());
 }
@@ -71,8 +71,7 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
       std::max(in.back(), rank > 1 ? in[rank - 2] : 0) > std::numeric_limits<int32_t>::max()) {
     return {};
   }
-  const absl::StatusOr<std::vector<ops::ResizeTaps>> taps =
-      ops::ResizeTapsOf(node.node(), in, ValuesOf(node, 2), ValuesOf(node, 3));
+  const auto taps = ops::ResizeTapsOf(node.node(), in, ValuesOf(node, 2), ValuesOf(node, 3));
   if (!taps.ok()) return {};
   for (size_t d = 0; d + 2 < rank; ++d) {
     if (!(*taps)[d].empty()) return {};

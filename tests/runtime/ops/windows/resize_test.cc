@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tests/runtime/ops/op_testing.h"
@@ -27,6 +29,22 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
   EXPECT_THAT(Numbers(Resize("linear", "asymmetric")), ElementsAre(1, 2, 3, 3));
   EXPECT_THAT(Numbers(Resize("linear", "align_corners")),
               Pointwise(DoubleNear(1e-6), std::vector<double>{1, 5.0 / 3, 7.0 / 3, 3}));
+}
+
+TEST(ResizeTest, ADimMayBeLongerThanTheTapsThatAreKept) {
+  constexpr int64_t kLong = 600'001;
+  const std::vector<double> numbers =
+      Numbers(RunOp("Resize", {F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}), std::nullopt, std::nullopt,
+                               I64({3}, {2, 1, kLong})},
+                    {{"mode", std::string("nearest")},
+                     {"coordinate_transformation_mode", std::string("asymmetric")},
+                     {"nearest_mode", std::string("floor")}}));
+  ASSERT_EQ(numbers.size(), 2 * kLong);
+  for (int64_t i = 0; i < kLong; ++i) {
+    const double at = std::floor(static_cast<float>(i) / (static_cast<float>(kLong) / 3));
+    ASSERT_EQ(numbers[i], std::min(at, 2.0) + 1) << i;
+    ASSERT_EQ(numbers[kLong + i], std::min(at, 2.0) + 4) << i;
+  }
 }
 
 TEST(ResizeTest, ACropByWhatIsNoNumberIsOutside) {
