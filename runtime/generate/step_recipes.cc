@@ -67,8 +67,10 @@ class Maker {
   }
 
   static Binding BindingOf(const StepRecipe& one) {
-    // Room for one more, so that a number of picks is never the number of tokens.
-    return {.axes = {{kTokensAxis, one.tokens}, {kSegmentsAxis, one.picks + 1}}};
+    // Room for more, so that a number of picks is never the number of tokens: rows of the one would
+    // be taken for rows of the other.
+    const int64_t picks = one.picks + 1 == one.tokens ? one.picks + 2 : one.picks + 1;
+    return {.axes = {{kTokensAxis, one.tokens}, {kSegmentsAxis, picks}}};
   }
 
   RecipeKey KeyOf(const StepRecipe& one) const {

@@ -67,6 +67,25 @@ def served(tmp_path_factory):
         yield daemon, steppers
 
 
+@pytest.mark.parametrize("form", ["gqa", "concat"])
+def test_prompts_about_as_long_as_there_are_sequences_get_the_same_tokens(tmp_path, rng, form):
+    """A step has places for sequences and for tokens: as many of the one as of the other is nothing special."""
+    model = decoders.make(form, **LAYOUTS[form])
+    stepper = decoders.Stepper(model)
+    most = [1, 2, 3, 4, 7, 8]
+    for sequences in most:
+        folder = tmp_path / f"m{sequences}" / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / f"m{sequences}" / "config.pbtxt").write_text(config(max_sequences=sequences))
+    prompts = [prompt(rng, length) for length in range(1, 10)]
+    expected = [stepper.greedy(ids, 4)[0] for ids in prompts]
+    with Daemon(tmp_path) as daemon:
+        for sequences in most:
+            found = [generate(daemon, f"m{sequences}", ids, max_tokens=4)["token_ids"] for ids in prompts]
+            assert found == expected, sequences
+
+
 @pytest.mark.parametrize("form", LAYOUTS)
 def test_tokens_are_those_of_onnxruntime_with_its_own_cache(served, rng, form):
     daemon, steppers = served
