@@ -143,7 +143,7 @@ constexpr FolderMember kMembers[] = {
      "the tokenizer's class where no file names it; where positions begin"},
     {kModel, "tokenizer_class", kRead, "text", "as in tokenizer_config.json, which counts first"},
     {kModel, "id2label", kRead, "object", "the labels"},
-    {kModel, "problem_type", kRead, "text", "whether labels exclude each other"},
+    {kModel, "problem_type", kRead, "text", "whether labels exclude each other, or are numbers (regression)"},
     {kModel, "max_position_embeddings", kRead, "number", "how many tokens a text may have"},
     {kModel, "pad_token_id", kRead, "number",
      "the id of padding, after which positions of RoBERTa's kind begin"},

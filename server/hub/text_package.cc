@@ -143,7 +143,9 @@ absl::Status ReadConfig(const nlohmann::json& config, TextPackage& package) {
   RETURN_IF_ERROR(ReadLabels(config, package));
   // They are labels of the transformer, and its modules make other outputs.
   if (package.cross_encoder && !package.steps.empty()) package.labels.clear();
-  package.multi_label = TextMember(config, "problem_type", "") == "multi_label_classification";
+  const std::string problem = TextMember(config, "problem_type", "");
+  package.multi_label = problem == "multi_label_classification";
+  package.regression = problem == "regression";
   if (package.score_activation.has_value()) return absl::OkStatus();
   // Older cross encoders name the activation of a score here.
   const char* member = "sbert_ce_default_activation_function";

@@ -56,6 +56,7 @@ struct TextPackage {
   std::string architecture;         // config.json: "BertForSequenceClassification"
   std::vector<std::string> labels;  // the id is the place; empty: no file says
   bool multi_label = false;         // labels do not exclude each other
+  bool regression = false;          // labels are numbers, which nothing turns into shares
   // The function of a cross encoder's score; nullopt: no file says.
   std::optional<Activation> score_activation;
 

@@ -86,6 +86,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles&
 
 int64_t Tokenizer::BytesFor(int64_t text_bytes) { return kLeastBytes + kBytesPerByte * text_bytes; }
 
+Tokenizer::Tokenizer(reprise_tokenizer* tokenizer)
+    : tokenizer_(tokenizer), size_(static_cast<int64_t>(reprise_tokenizer_size(tokenizer))) {}
+
 Tokenizer::~Tokenizer() { reprise_tokenizer_free(tokenizer_); }
 
 absl::StatusOr<TextTokens> Tokenizer::Encode(absl::string_view text,
@@ -173,8 +176,6 @@ std::optional<uint32_t> Tokenizer::Id(absl::string_view token) const {
   if (id < 0) return std::nullopt;
   return static_cast<uint32_t>(id);
 }
-
-int64_t Tokenizer::size() const { return static_cast<int64_t>(reprise_tokenizer_size(tokenizer_)); }
 
 Truncation Tokenizer::Resolve(Truncation truncation) const {
   if (truncation != Truncation::kBySide) return truncation;

@@ -117,7 +117,8 @@ class Tokenizer {
   // Returns whether it is a special token, which does not appear in texts.
   bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
-  int64_t size() const;
+  // Returns the number of tokens, added ones included.
+  int64_t size() const { return size_; }
   // kBySide as kLeft or kRight; others as they are.
   Truncation Resolve(Truncation truncation) const;
   // Returns the mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
@@ -128,10 +129,11 @@ class Tokenizer {
   const reprise_tokenizer* library() const { return tokenizer_; }
 
  private:
-  explicit Tokenizer(reprise_tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  explicit Tokenizer(reprise_tokenizer* tokenizer);
 
   // Constant after construction.
   reprise_tokenizer* const tokenizer_;
+  const int64_t size_;  // the library copies its vocabulary to count it
 };
 
 }  // namespace reprise

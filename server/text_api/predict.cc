@@ -184,6 +184,7 @@ absl::StatusOr<AskedTexts> ReadHubPredict(const Fields& fields, const TextApiCon
 }  // namespace
 
 std::vector<float> LabelShares(const TextModel& model, const std::vector<float>& scores) {
+  if (model.package().regression) return scores;
   const std::optional<Activation>& said = model.package().score_activation;
   if (scores.size() != 1 && !model.package().multi_label && said != Activation::kSigmoid) {
     return Softmax(scores);

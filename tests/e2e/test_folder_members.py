@@ -207,6 +207,22 @@ def test_texts_are_lowered_in_every_script(tmp_path):
         assert said["offsets"][1:3] == [[0, 1], [2, 5]]
 
 
+@pytest.mark.parametrize("problem, shares", [
+    ("regression", lambda scores: scores), ("multi_label_classification", lambda scores: 1 / (1 + np.exp(-scores))),
+    ("single_label_classification", lambda scores: np.exp(scores) / np.exp(scores).sum())])
+def test_labels_are_what_the_problem_says(problem, shares, tmp_path):
+    words, labels = list("ab"), ["low", "high"]
+    table = np.random.default_rng(3).normal(0, 1, (7, 2))
+    folder = TinyFolder(tmp_path / "m", words, table, output="logits", problem_type=problem,
+                        architectures=["BertForSequenceClassification"],
+                        id2label={str(i): label for i, label in enumerate(labels)})
+    with Daemon(tmp_path) as daemon:
+        answer = requests.post(f"{daemon.http_url}/predict", json={"model": "m", "inputs": "a b"}, timeout=60).json()
+    wanted = shares(folder.table[folder.ids("[CLS]", "a", "b", "[SEP]")].sum(0))
+    found = {one["label"]: one["score"] for one in answer}
+    np.testing.assert_allclose([found[label] for label in labels], wanted, **CLOSE)
+
+
 def test_positions_of_robertas_kind_begin_after_the_padding(tmp_path):
     words = list("abcd")
     rng = np.random.default_rng(2)

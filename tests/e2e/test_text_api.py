@@ -20,6 +20,7 @@ from testing import tokenizer_kinds
 from testing.daemon import Daemon, reprise
 from testing.hub import HIDDEN, Folder, sigmoid, softmax
 from testing.metrics import Scrape
+from testing.tiny_texts import TinyFolder
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "Reprise captures a graph once.",
          "日本語の文章は空白で区切られていません。", "", "Emojis 😀😃🎉 and flags 🇩🇪 here.", "fox " * 40]
@@ -295,6 +296,16 @@ def test_scores_of_pairs_and_by_vectors(served):
     np.testing.assert_allclose([each["score"] for each in by_vectors["data"]], wanted, **CLOSE)
     refused = served.post("/score", {"model": "ranker", "text_1": ["a", "b"], "text_2": ["c"]})
     assert refused.status_code == 400 and refused.json()["error"]["message"].startswith('"text_1" has 2')
+
+
+def test_many_lists_of_ids_are_decoded_at_the_cost_of_their_ids(tmp_path):
+    """Minutes, where each list copies the vocabulary."""
+    words = [f"w{i}" for i in range(100_000)]
+    folder = TinyFolder(tmp_path / "words", words, np.zeros((len(words) + 5, 2)))
+    with Daemon(tmp_path) as daemon:
+        answer = requests.post(f"{daemon.http_url}/decode", timeout=60,
+                               json={"model": "words", "ids": [folder.ids("w7")] * 5000})
+        assert answer.json() == ["w7"] * 5000
 
 
 def test_tokenize_and_detokenize(served):
