@@ -27,7 +27,8 @@ using std::chrono::seconds;
 constexpr seconds kIdleTime(75);
 // A header must take less, counted from its first byte.
 constexpr seconds kHeaderTime(10);
-constexpr seconds kSpareTime(1);  // each step of a connection above the limit
+// Each step of a connection above the limit: probes wait for the few places that there are.
+constexpr std::chrono::milliseconds kSpareTime(100);
 // After its connection, or the answer before it, a request may be on its way within this time.
 constexpr seconds kAskingTime(1);
 // A body may take this time, and a second for each kLeastBytesPerSecond of its bytes.

@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds kHearingTime(2500);
 // A client that was told all closes within this time.
 constexpr std::chrono::seconds kLingerTime(1);
 // Spare connections are for one question.
-constexpr std::chrono::seconds kSpareTime(1);
+constexpr std::chrono::milliseconds kSpareTime(100);
 
 // Reads of a thread, one at a time.
 char* ReadBuffer() {
