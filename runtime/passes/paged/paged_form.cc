@@ -30,6 +30,7 @@
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/passes/paged/causality.h"
 #include "runtime/passes/paged/decoder_inputs.h"
+#include "runtime/passes/paged/heads_apart.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
@@ -488,8 +489,10 @@ class FormMaker {
 absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
                                         const std::vector<std::string>& outputs,
                                         const PagedOptions& options) {
-  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(symbolic, outputs));
-  return FormMaker(symbolic, std::move(decoder), options).Make();
+  ASSIGN_OR_RETURN(const std::optional<Graph> apart, WithHeadsApart(symbolic));
+  const Graph& graph = apart.has_value() ? *apart : symbolic;
+  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(graph, outputs));
+  return FormMaker(graph, std::move(decoder), options).Make();
 }
 
 }  // namespace reprise

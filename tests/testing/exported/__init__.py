@@ -10,6 +10,8 @@
                a mask that is scaled with the scores
   one_head     dynamo, Falcon: queries share one head of keys that nothing repeats
   alibi_cut    MPT: slopes for the longest context, of which the last past + new are taken
+  three_dims   Bloom up to optimum 1.16: heads in the batch, keys [batch * heads, size, past]
+  one_cache    BigCode up to optimum 1.16: keys and values of one head next to each other, [batch, past, 2 * size]
 """
 
 import numpy as np
@@ -17,19 +19,30 @@ from onnx import helper
 
 from testing.decoders import F32, I64, Decoder
 
-FORMS = ("cut_tables", "folded", "sincos", "one_head", "alibi_cut")
+FORMS = ("cut_tables", "folded", "sincos", "one_head", "alibi_cut", "three_dims", "one_cache")
+# The caches of these have three dims.
+IN_THREE = ("three_dims", "one_cache")
 
 
 class Exported(Decoder):
     def __init__(self, form, **options):
         super().__init__(form, **options)
-        if form == "one_head":
+        if form in ("one_head", "one_cache"):
             self.kv_heads = 1
         elif form != "cut_tables":
             self.kv_heads = self.heads
 
     def past(self):
-        return self.dim("past_key_values.0.key", 2)
+        name, axis = {"one_cache": ("key_value", 1)}.get(self.form, ("key", 2))
+        return self.dim(f"past_key_values.0.{name}", axis)
+
+    def after_past(self, layer, rows, kind, shape, axis):
+        """A cache of three dims with `rows` after it; -1 in `shape` is the past."""
+        past, present = f"past_key_values.{layer}.{kind}", f"present.{layer}.{kind}"
+        for values, name, length in ((self.inputs, past, "past"), (self.outputs, present, "total")):
+            values.append((name, F32, [length if one == -1 else one for one in shape]))
+        self.nodes.append(helper.make_node("Concat", [past, rows], [present], axis=axis, name=present))
+        return present
 
     def tables(self, width):
         """[context, width] of cosines and of sines."""
@@ -43,12 +56,15 @@ class Exported(Decoder):
             self.inputs.append(("position_ids", I64, ["batch", "sequence"]))
             cos, sin = self.rotary("position_ids")
             return {"cos": cos, "sin": sin}
-        if self.form in ("folded", "alibi_cut"):
+        if self.form in ("folded", "alibi_cut", "three_dims"):
             return {}
         places = self.node("Unsqueeze", self.places(self.past(), self.total()), self.ints(0))
         return {"places": places}
 
     def positions(self):
+        if self.form == "one_cache":
+            places = self.node("Unsqueeze", self.places(self.past(), self.total()), self.ints(0))
+            return self.node("Gather", self.weight(self.context, self.hidden, scale=0.5), places)
         if self.form != "folded":
             return ""
         # OPT counts what the mask shows, and begins at 2.
@@ -104,7 +120,68 @@ class Exported(Decoder):
             result.append(self.node("Transpose", x, perm=[0, 2, 1, 3]))
         return result
 
+    def heads_in_batch(self, layer, x, shared):
+        heads, size = self.heads, self.size
+        both = self.node("MatMul", x, self.weight(self.hidden, 3 * self.hidden))
+        both = self.node("Reshape", both, self.ints(0, 0, heads, 3, size))
+        q, k, v = (self.node("Gather", both, self.const(i, np.int64), axis=3) for i in range(3))
+        turned = [[0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]]
+        rows = self.node("Mul", self.dim("input_ids", 0), self.ints(heads))
+        length, total = self.dim("input_ids", 1), self.total()
+        by_row = self.node("Concat", rows, length, self.ints(size), axis=0)
+        by_column = self.node("Concat", rows, self.ints(size), length, axis=0)
+        q, k, v = (self.node("Reshape", self.node("Transpose", one, perm=perm), shape)
+                   for one, perm, shape in zip((q, k, v), turned, (by_row, by_column, by_row)))
+        k = self.after_past(layer, k, "key", ["batch_x_heads", size, -1], 2)
+        v = self.after_past(layer, v, "value", ["batch_x_heads", -1, size], 1)
+        scores = self.node("Mul", self.node("MatMul", q, k), self.const(size ** -0.5, np.float32))
+        # Slopes by head over what the mask counts, [batch * heads, 1, total].
+        mask = self.node("Cast", "attention_mask", to=F32)
+        counted = self.node("CumSum", mask, self.const(1, np.int64))
+        counted = self.node("Mul", self.node("Sub", counted, self.const(1, np.float32)), mask)
+        slopes = np.array([2.0 ** -(2 + i) for i in range(heads)], np.float32).reshape(heads, 1)
+        line = self.node("Mul", self.const(slopes), self.node("Unsqueeze", counted, self.ints(1)))
+        line = self.node("Reshape", line, self.node("Concat", rows, self.ints(1), total, axis=0))
+        scores = self.node("Add", self.node("Mul", line, self.const(1, np.float32)), scores)
+        batch = self.dim("input_ids", 0)
+        apart = self.node("Concat", batch, self.ints(heads), length, total, axis=0)
+        scores = self.node("Reshape", scores, apart)
+        hidden = self.node("Less", shared["mask"], self.const(-1, np.float32))
+        scores = self.node("Where", hidden, self.const(np.finfo(np.float32).min, np.float32), scores)
+        weights = self.node("Reshape", self.node("Softmax", scores, axis=-1),
+                            self.node("Concat", rows, length, total, axis=0))
+        found = self.node("MatMul", weights, v)
+        apart = self.node("Concat", batch, self.ints(heads), length, self.ints(size), axis=0)
+        found = self.node("Transpose", self.node("Reshape", found, apart), perm=[0, 2, 1, 3])
+        return self.node("Reshape", found, self.ints(0, 0, self.hidden))
+
+    def keys_with_values(self, layer, x, shared):
+        heads, size = self.heads, self.size
+        both = self.node("MatMul", x, self.weight(self.hidden, self.hidden + 2 * size))
+        q, rows = self.node("Split", both, self.ints(self.hidden, 2 * size), outputs=2, axis=2)
+        cache = self.after_past(layer, rows, "key_value", ["batch", -1, 2 * size], -2)
+        k, v = self.node("Split", cache, self.ints(size, size), outputs=2, axis=-1)
+        batch, length, total = self.dim("input_ids", 0), self.dim("input_ids", 1), self.total()
+        many = self.node("Mul", length, self.ints(heads))
+        q = self.node("Reshape", q, self.node("Concat", batch, many, self.ints(size), axis=0))
+        scores = self.node("MatMul", q, self.node("Transpose", k, perm=[0, 2, 1]))
+        scores = self.node("Mul", scores, self.const(size ** -0.5, np.float32))
+        apart = self.node("Concat", batch, length, self.ints(heads), total, axis=0)
+        scores = self.node("Reshape", scores, apart)
+        seen = self.node("Transpose", self.node("Greater", shared["mask"], self.const(-1, np.float32)),
+                         perm=[0, 2, 1, 3])
+        scores = self.node("Where", seen, scores, self.const(np.finfo(np.float32).min, np.float32))
+        weights = self.node("Reshape", self.node("Softmax", scores, axis=-1),
+                            self.node("Concat", batch, many, total, axis=0))
+        found = self.node("MatMul", weights, v)
+        whole = self.node("Concat", batch, length, self.ints(self.hidden), axis=0)
+        return self.node("Reshape", found, whole)
+
     def attention(self, layer, x, shared):
+        if self.form == "three_dims":
+            return self.heads_in_batch(layer, x, shared)
+        if self.form == "one_cache":
+            return self.keys_with_values(layer, x, shared)
         past_k, present_k, past_v, present_v = self.cache(layer)
         width = self.kv_heads * self.size
         q = self.node("MatMul", x, self.weight(self.hidden, self.hidden))
