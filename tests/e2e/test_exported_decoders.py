@@ -9,7 +9,7 @@ from testing.metrics import Scrape
 from testing.tokens import generate
 
 CONTEXT, TOKENS = 128, 20
-OPTIONS = {"sincos": dict(turned=8)}
+OPTIONS = {"sincos": dict(turned=8), "looped": dict(turned=8)}
 
 
 @pytest.fixture(scope="module")

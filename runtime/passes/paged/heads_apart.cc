@@ -14,6 +14,8 @@
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/paged/decoder_inputs.h"
+#include "runtime/passes/read/axes.h"
 #include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
@@ -23,7 +25,7 @@ struct FoldedCache {
   ValueId input = kNone;
   NodeId join = kNone;        // the Concat of the past and of new rows
   std::vector<NodeId> casts;  // between both, in order
-  int64_t heads = 1;
+  int64_t heads = 0;
   int64_t size = 0;        // elements of a head; of keys and values together
   bool rows_last = false;  // [.., size, past], else [.., past, size]
   NodeId parts = kNone;    // the Split of keys and values; kNone: it holds one of both
@@ -102,17 +104,50 @@ void FindParts(const Graph& graph, FoldedCache& cache) {
   }
 }
 
-std::optional<FoldedCache> FindFolded(const Graph& graph, ValueId input) {
-  const Value& value = graph.value(input);
-  if (!IsFloats(value.dtype) || value.dims.size() != 3) return std::nullopt;
-  const Dim &middle = value.dims[1], &last = value.dims[2];
-  if (middle.is_constant() == last.is_constant()) return std::nullopt;
-  FoldedCache cache = {.input = input, .rows_last = middle.is_constant()};
-  cache.size = cache.rows_last ? middle.size : last.size;
-  cache.heads = MultipleOfBatch(graph, value.dims[0]);
-  if (cache.heads < 1 || !FindJoin(graph, cache)) return std::nullopt;
-  FindParts(graph, cache);
-  return cache;
+// Returns the inputs of `graph` that are caches of three dims; `heads` is 0 where the file does not
+// say by how much their rows are a multiple of the batch.
+std::vector<FoldedCache> FindFolded(const Graph& graph) {
+  std::vector<FoldedCache> caches;
+  for (const ValueId input : graph.inputs()) {
+    const Value& value = graph.value(input);
+    if (!IsFloats(value.dtype) || value.dims.size() != 3) continue;
+    const Dim &middle = value.dims[1], &last = value.dims[2];
+    if (middle.is_constant() == last.is_constant()) continue;
+    FoldedCache cache = {.input = input, .rows_last = middle.is_constant()};
+    cache.size = cache.rows_last ? middle.size : last.size;
+    cache.heads = MultipleOfBatch(graph, value.dims[0]);
+    if (!FindJoin(graph, cache)) continue;
+    FindParts(graph, cache);
+    caches.push_back(std::move(cache));
+  }
+  return caches;
+}
+
+bool AllHaveHeads(const std::vector<FoldedCache>& caches) {
+  return absl::c_all_of(caches, [](const FoldedCache& cache) { return cache.heads > 0; });
+}
+
+// Reads the rows of all inputs off the branch of a merged file that takes a past: as long as a flag
+// decides which branch is taken, no symbols of the file are merged.
+void ReadRowsOfBranch(Graph& graph) {
+  Graph taken = graph;
+  std::vector<std::vector<Dim>> dims;
+  for (const ValueId input : graph.inputs()) {
+    if (graph.value(input).dtype != DType::kBool) {
+      dims.push_back(graph.value(input).dims);
+      continue;
+    }
+    const Shape one(graph.value(input).dims.size(), 1);
+    taken.ReplaceWithConstant(input, NumbersAs(DType::kBool, one, {1}));
+  }
+  const MergedSymbols merged = MergeSymbols(taken, dims, [] { return true; });
+  if (!merged.note.empty()) return;
+  for (const ValueId input : graph.inputs()) {
+    std::vector<Dim>& own = graph.value(input).dims;
+    if (!own.empty() && graph.value(input).dtype != DType::kBool) {
+      own[0] = merged.Apply(absl::MakeSpan(own).first(1))[0];
+    }
+  }
 }
 
 class HeadsApart {
@@ -225,14 +260,14 @@ class HeadsApart {
 }  // namespace
 
 absl::StatusOr<std::optional<Graph>> WithHeadsApart(const Graph& symbolic) {
-  std::vector<FoldedCache> caches;
-  for (const ValueId input : symbolic.inputs()) {
-    if (std::optional<FoldedCache> cache = FindFolded(symbolic, input)) {
-      caches.push_back(*std::move(cache));
-    }
-  }
+  std::vector<FoldedCache> caches = FindFolded(symbolic);
   if (caches.empty()) return std::nullopt;
-  return HeadsApart(symbolic).TakeApart(caches);
+  if (AllHaveHeads(caches)) return HeadsApart(symbolic).TakeApart(caches);
+  Graph read = symbolic;
+  ReadRowsOfBranch(read);
+  caches = FindFolded(read);
+  if (!AllHaveHeads(caches)) return std::nullopt;
+  return HeadsApart(read).TakeApart(caches);
 }
 
 }  // namespace reprise

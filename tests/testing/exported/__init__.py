@@ -8,6 +8,8 @@
                summed over the mask
   sincos       dynamo, GPT-J and CodeGen: one table of sines and cosines, split and repeated by twos;
                a mask that is scaled with the scores
+  looped       torch's exporter up to 1.13, GPT-J: the same, looked up element by element, and repeated by a Loop
+               over the pieces of a sequence
   one_head     dynamo, Falcon: queries share one head of keys that nothing repeats
   alibi_cut    MPT: slopes for the longest context, of which the last past + new are taken
   three_dims   Bloom up to optimum 1.16: heads in the batch, keys [batch * heads, size, past]
@@ -17,9 +19,9 @@
 import numpy as np
 from onnx import helper
 
-from testing.decoders import F32, I64, Decoder
+from testing.decoders import BOOL, F32, I64, Decoder
 
-FORMS = ("cut_tables", "folded", "sincos", "one_head", "alibi_cut", "three_dims", "one_cache")
+FORMS = ("cut_tables", "folded", "sincos", "looped", "one_head", "alibi_cut", "three_dims", "one_cache")
 # The caches of these have three dims.
 IN_THREE = ("three_dims", "one_cache")
 
@@ -97,14 +99,53 @@ class Exported(Decoder):
 
     def by_twos(self, table, width):
         """[b, s, width / 2] as [b, s, 1, width], each number twice."""
+        if self.form == "looped":
+            return self.repeated(self.node("Unsqueeze", table, self.ints(2)))
         wide = self.node("Expand", self.node("Unsqueeze", table, self.ints(3)), self.ints(1, 1, 1, 2))
         return self.node("Unsqueeze", self.node("Reshape", wide, self.ints(0, 0, width)), self.ints(2))
+
+    def repeated(self, x):
+        """[b, s, 1, d], each number twice, as repeat_interleave(2, dim=3)."""
+        turns = self.node("Unsqueeze", self.node("Gather", self.node("Shape", x), self.const(3, np.int64), axis=0),
+                          self.ints(0))
+        counts = self.node("Expand", self.const(2, np.int64), turns)
+        ones = self.node("ConstantOfShape", self.node("Shape", counts),
+                         value=helper.make_tensor("one", I64, [1], [1]))
+        by_count = self.node("SplitToSequence", counts, ones, axis=0)
+        by_piece = self.node("SplitToSequence", x, ones, axis=3)
+        goes_on = self.const(True, bool)
+        outside, self.nodes = self.nodes, []
+        turn, before, pieces = self.name("turn"), self.name("goes_on"), self.name("pieces")
+        piece = self.node("Unsqueeze", self.node("SequenceAt", by_piece, turn), self.ints(4))
+        shape = self.node("Concat", self.ints(-1, -1, 1, 1), self.node("SequenceAt", by_count, turn), self.ints(), axis=0)
+        one = self.node("ConstantOfShape", self.node("Shape", shape), value=helper.make_tensor("one", I64, [1], [1]))
+        keeps = self.node("Equal", shape, self.node("Mul", one, self.const(-1, np.int64)))
+        wide = self.node("Expand", piece, self.node("Where", keeps, one, shape))
+        longer = self.node("SequenceInsert", pieces, self.node("Reshape", wide, self.ints(0, 0, 1, -1)))
+        after = self.node("Cast", goes_on, to=BOOL)
+        inside, self.nodes = self.nodes, outside
+        values = [helper.make_tensor_value_info(turn, I64, []), helper.make_tensor_value_info(before, BOOL, [])]
+        body = helper.make_graph(
+            inside, "body", values + [helper.make_tensor_sequence_value_info(pieces, F32, None)],
+            [helper.make_tensor_value_info(after, BOOL, []), helper.make_tensor_sequence_value_info(longer, F32, None)])
+        joined = self.node("Loop", turns, goes_on, self.node("SequenceEmpty", dtype=F32), body=body)
+        return self.node("ConcatFromSequence", joined, axis=3)
+
+    def at_places(self, table, places):
+        """[b, s, width] of a table [context, width], by an index for each number."""
+        width = table.shape[-1]
+        table = self.node("Tile", self.const(table[None], np.float32), self.ints(1, 1, 1))
+        index = self.node("Tile", self.node("Unsqueeze", places, self.ints(-1)), self.ints(1, 1, width))
+        return self.node("GatherElements", table, index, axis=1)
 
     def rotate_rows(self, q, k, places):
         """GPT-J's, of rows whose heads are not apart yet, and of a part of each head."""
         cos, sin = self.tables(self.turned)
-        table = self.const(np.concatenate([sin, cos], -1), np.float32)
-        found = self.node("Gather", table, places, axis=0)
+        table = np.concatenate([sin, cos], -1)
+        if self.form == "looped":
+            found = self.at_places(table, places)
+        else:
+            found = self.node("Gather", self.const(table, np.float32), places, axis=0)
         half = self.turned // 2
         sin, cos = self.node("Split", found, self.ints(half, half), outputs=2, axis=-1)
         cos, sin = self.by_twos(cos, self.turned), self.by_twos(sin, self.turned)
@@ -187,7 +228,7 @@ class Exported(Decoder):
         q = self.node("MatMul", x, self.weight(self.hidden, self.hidden))
         k = self.node("MatMul", x, self.weight(self.hidden, width))
         v = self.node("MatMul", x, self.weight(self.hidden, width))
-        if self.form == "sincos":
+        if self.form in ("sincos", "looped"):
             q, k = self.rotate_rows(q, k, shared["places"])
         else:
             if self.form == "folded":
@@ -207,7 +248,7 @@ class Exported(Decoder):
             return self.attend(q, present_k, present_v, shared["mask"])
         scores = self.node("MatMul", q, self.node("Transpose", present_k, perm=[0, 1, 3, 2]))
         scale = self.const(self.size ** 0.5, np.float32)
-        if self.form == "sincos":
+        if self.form in ("sincos", "looped"):
             scores = self.node("Div", self.node("Add", scores, shared["mask"]), scale)
         else:
             scores = self.node("Div", scores, scale)
