@@ -1,6 +1,7 @@
 #include "server/text/grammar.h"
 
 #include "runtime/base/status_macros.h"
+#include "server/text/closed_schema.h"
 #include "server/text/library_call.h"
 
 namespace reprise {
@@ -39,9 +40,11 @@ absl::StatusOr<std::unique_ptr<Grammar>> Grammars::Compile(
   const LibraryWatch watch(kGrammarBytes, go_on);
   reprise_grammar* grammar = nullptr;
   LibraryText error;
+  const std::string read =
+      text.kind == GrammarKind::kJsonSchema ? ClosedSchema(text.text) : text.text;
   const int32_t code =
-      reprise_grammar_compile(grammars_, static_cast<int32_t>(text.kind), text.text.data(),
-                              text.text.size(), watch.get(), &grammar, &error.text);
+      reprise_grammar_compile(grammars_, static_cast<int32_t>(text.kind), read.data(), read.size(),
+                              watch.get(), &grammar, &error.text);
   RETURN_IF_ERROR(watch.StatusOf(code, error));
   return std::unique_ptr<Grammar>(new Grammar(grammar));
 }
