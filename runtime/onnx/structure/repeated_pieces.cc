@@ -52,7 +52,7 @@ struct Around {
   const Nodes* nodes = nullptr;
   const google::protobuf::RepeatedPtrField<onnx::TensorProto>* weights = nullptr;
   const Around* outer = nullptr;
-  absl::Span<const absl::string_view> raw_data = {};  // of `weights`
+  absl::Span<const absl::string_view> raw_data = {};  // bytes of `weights`
 
   const onnx::NodeProto* ProducerOf(const std::string& name) const {
     for (const Around* scope = this; scope != nullptr && !name.empty(); scope = scope->outer) {
@@ -95,7 +95,7 @@ struct Around {
   }
 };
 
-// What a Loop does: pieces of `source` along `axis`, each repeated.
+// A Loop that repeats each piece of `source` along `axis`.
 struct Repeat {
   std::string source;
   int64_t axis = 0;
@@ -169,8 +169,7 @@ class RepeatMatch {
     return split->input(0);
   }
 
-  // Returns the count, where `counts` has it as often as there are turns, and `sizes` are as many
-  // ones.
+  // Returns the count, where `counts` has it once for each turn, and `sizes` are that many ones.
   std::optional<int64_t> CountOf(const std::string& counts, const std::string& sizes) const {
     const onnx::NodeProto* ones = around_.ProducerIf(sizes, "ConstantOfShape");
     if (ones == nullptr) return std::nullopt;

@@ -24,7 +24,7 @@ namespace {
 struct FoldedCache {
   ValueId input = kNone;
   NodeId join = kNone;        // the Concat of the past and of new rows
-  std::vector<NodeId> casts;  // between both, in order
+  std::vector<NodeId> casts;  // nodes between cache and join, in order
   int64_t heads = 0;
   int64_t size = 0;        // elements of a head; of keys and values together
   bool rows_last = false;  // [.., size, past], else [.., past, size]

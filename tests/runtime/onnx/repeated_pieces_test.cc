@@ -15,13 +15,13 @@ namespace {
 
 using testing::ElementsAre;
 
-// What differs from the loop of repeat_interleave(x, 3, dim=1), x [4, n, 2].
+// The loop of repeat_interleave(x, 3, dim=1), x [4, n, 2], unless a member says otherwise.
 struct RepeatLoop {
   std::string turns = "turns";      // how many turns the loop has
   std::string insert_at;            // where a piece is inserted; empty: after the others
   int64_t last = 2;                 // the last size of a piece
   std::string counts = "counts";    // how often pieces are repeated
-  std::string condition = "go_on";  // of the next turn
+  std::string condition = "go_on";  // whether there is a next turn
 };
 
 ModelBuilder WithLoop(const RepeatLoop& of) {
