@@ -51,7 +51,9 @@ absl::StatusOr<std::string> TextOf(const GrammarText& grammar) {
   const absl::string_view text = grammar.text;
   if (grammar.kind == GrammarKind::kLark) {
     const size_t schema = text.find(kSchemaInLark);
-    if (schema != absl::string_view::npos) RETURN_IF_ERROR(CheckNumbers(text.substr(schema)));
+    if (schema != absl::string_view::npos) {
+      RETURN_IF_ERROR(CheckNumbers(text.substr(schema)));
+    }
   }
   if (grammar.kind != GrammarKind::kJsonSchema) return grammar.text;
   RETURN_IF_ERROR(CheckNumbers(text));

@@ -179,7 +179,7 @@ class Scope {
 
   std::string Integers(Nodes& nodes, const std::string& of, const std::vector<int64_t>& numbers) {
     onnx::NodeProto* node = nullptr;
-    const std::string name = Add(nodes, of, "Constant", {}, &node);
+    std::string name = Add(nodes, of, "Constant", {}, &node);
     onnx::AttributeProto& value = *node->add_attribute();
     value.set_name("value");
     value.set_type(onnx::AttributeProto::TENSOR);
@@ -193,12 +193,12 @@ class Scope {
   std::string Begin(const std::string& initial, bool is_empty, int32_t dtype, const Join& join) {
     onnx::NodeProto* node = nullptr;
     if (!is_empty) {
-      const std::string joined = Add(nodes_, initial, "ConcatFromSequence", {initial}, &node);
+      std::string joined = Add(nodes_, initial, "ConcatFromSequence", {initial}, &node);
       SetInt(*node, "axis", join.axis);
       SetInt(*node, "new_axis", join.new_axis ? 1 : 0);
       return joined;
     }
-    const std::string name = Add(nodes_, initial, "Constant", {}, &node);
+    std::string name = Add(nodes_, initial, "Constant", {}, &node);
     onnx::AttributeProto& value = *node->add_attribute();
     value.set_name("value");
     value.set_type(onnx::AttributeProto::TENSOR);
@@ -210,7 +210,7 @@ class Scope {
   // Appends the steps of node `at` of `nodes`, an insertion: the list so far, reshaped to be
   // joined with the piece (it begins as a vector without elements), and the piece after it.
   void Append(Nodes& nodes, const onnx::NodeProto& insert, const Join& join, int at) {
-    const std::string list = insert.input(0), of = insert.output(0);
+    const std::string &list = insert.input(0), &of = insert.output(0);
     std::string piece = insert.input(1);
     onnx::NodeProto* node = nullptr;
     if (join.new_axis && version_ >= 13) {
@@ -230,7 +230,7 @@ class Scope {
       SetInt(*node, "start", join.axis + 1);
     }
     const auto concat = [&](const std::vector<std::string>& parts, int64_t axis) {
-      const std::string name = Add(nodes, of, ConcatOp::kName, parts, &node);
+      std::string name = Add(nodes, of, ConcatOp::kName, parts, &node);
       SetInt(*node, "axis", axis);
       return name;
     };

@@ -279,7 +279,7 @@ class PieceScope {
     onnx::NodeProto& node = *nodes_.Add();
     node.set_op_type(op);
     for (const std::string& input : inputs) node.add_input(input);
-    const std::string result = absl::StrCat(op, separator_, "piece", made_++);
+    std::string result = absl::StrCat(op, separator_, "piece", made_++);
     node.set_name(result);
     node.add_output(result);
     return result;
@@ -290,7 +290,7 @@ class PieceScope {
     tensor.set_data_type(onnx::TensorProto::INT64);
     tensor.add_dims(static_cast<int64_t>(numbers.size()));
     for (const int64_t number : numbers) tensor.add_int64_data(number);
-    const std::string result = absl::StrCat("Constant", separator_, "piece", made_++);
+    std::string result = absl::StrCat("Constant", separator_, "piece", made_++);
     *nodes_.Add() = ConstantNode(tensor, result);
     return result;
   }
