@@ -61,7 +61,10 @@ absl::StatusOr<std::vector<int>> CarriedSteps::CheckModel(const Model& model, co
   for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
   for (const DecoderCache& cache : decoder.caches) {
     const int position = PositionOf(model, cache.input);
-    if (position == kAbsent || !IsCarried(model.inputs()[position].dtype) ||
+    if (position == kAbsent || model.inputs()[position].dims.size() != 4) {
+      return NotHere(cache.input, "has not the dims [batch, heads, past, size] in the model");
+    }
+    if (!IsCarried(model.inputs()[position].dtype) ||
         model.inputs()[position].dtype != DTypeOf(model, decoder.caches[0].input)) {
       return NotHere(cache.input, "is neither float32 nor float16, as all caches are");
     }

@@ -24,6 +24,7 @@
 #include "runtime/onnx/structure/grown_lists.h"
 #include "runtime/onnx/structure/loop_check.h"
 #include "runtime/onnx/structure/node_order.h"
+#include "runtime/onnx/structure/repeated_pieces.h"
 #include "runtime/onnx/values/float8_values.h"
 #include "runtime/onnx/values/nibble_values.h"
 #include "runtime/onnx/values/sequences.h"
@@ -407,6 +408,7 @@ auto WithImporter(const std::string& path, FileBytes file, LoadBudget* given, Us
   LoadBudget own(static_cast<int64_t>(file.bytes.size()));
   LoadBudget& budget = given == nullptr ? own : *given;
   ASSIGN_OR_RETURN(ParsedModel parsed, Parse(path, file));
+  RepeatPiecesAtOnce(parsed.model, parsed.slim.raw_data);
   CarryGrownListsAsTensors(parsed.model);
   ModelImporter importer(parsed.model, parsed.slim, path, std::move(file), budget);
   return use(importer);

@@ -1,6 +1,11 @@
 #include "server/text/grammar.h"
 
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "server/text/closed_schema.h"
 #include "server/text/library_call.h"
 
 namespace reprise {
@@ -12,6 +17,48 @@ constexpr int64_t kVocabularyBytes = int64_t{1} << 30;
 constexpr int64_t kGrammarBytes = int64_t{256} << 20;
 
 const std::function<absl::Status()> kNoEnd;
+
+// The least integer is its own negative, by which the library would count down without end. Doubles
+// next to it are rounded to it.
+constexpr char kLeastText[] = "-9223372036854774784";
+constexpr double kLeast = -9223372036854774784.0;
+constexpr char kSchemaInLark[] = "%json";
+
+// Refuses a schema with a number that the library cannot take. Texts in it are passed over.
+absl::Status CheckNumbers(absl::string_view schema) {
+  constexpr char kOfNumbers[] = "+-.eE0123456789";
+  for (size_t at = 0; at < schema.size(); ++at) {
+    if (schema[at] == '"') {
+      for (++at; at < schema.size() && schema[at] != '"'; ++at) {
+        if (schema[at] == '\\') ++at;
+      }
+    } else if (schema[at] == '-') {
+      const size_t end = std::min(schema.find_first_not_of(kOfNumbers, at), schema.size());
+      const absl::string_view number = schema.substr(at, end - at);
+      double value = 0;
+      if (absl::SimpleAtod(number, &value) && value < kLeast) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the grammar has the number ", number, ", and the least is ", kLeastText));
+      }
+      at = end - 1;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Returns the text that the library compiles.
+absl::StatusOr<std::string> TextOf(const GrammarText& grammar) {
+  const absl::string_view text = grammar.text;
+  if (grammar.kind == GrammarKind::kLark) {
+    const size_t schema = text.find(kSchemaInLark);
+    if (schema != absl::string_view::npos) {
+      RETURN_IF_ERROR(CheckNumbers(text.substr(schema)));
+    }
+  }
+  if (grammar.kind != GrammarKind::kJsonSchema) return grammar.text;
+  RETURN_IF_ERROR(CheckNumbers(text));
+  return ClosedSchema(grammar.text);
+}
 
 }  // namespace
 
@@ -39,9 +86,10 @@ absl::StatusOr<std::unique_ptr<Grammar>> Grammars::Compile(
   const LibraryWatch watch(kGrammarBytes, go_on);
   reprise_grammar* grammar = nullptr;
   LibraryText error;
+  ASSIGN_OR_RETURN(const std::string read, TextOf(text));
   const int32_t code =
-      reprise_grammar_compile(grammars_, static_cast<int32_t>(text.kind), text.text.data(),
-                              text.text.size(), watch.get(), &grammar, &error.text);
+      reprise_grammar_compile(grammars_, static_cast<int32_t>(text.kind), read.data(), read.size(),
+                              watch.get(), &grammar, &error.text);
   RETURN_IF_ERROR(watch.StatusOf(code, error));
   return std::unique_ptr<Grammar>(new Grammar(grammar));
 }

@@ -62,10 +62,15 @@ absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
     return absl::InvalidArgumentError("\"response_format\" has no type");
   }
   if (type == "text") return absl::OkStatus();
-  if (type == "json_object") {
-    return SetGrammar("response_format", {.text = R"({"type":"object"})"}, to);
-  }
   element schema;
+  if (type == "json_object") {
+    // Some clients name a schema here.
+    GrammarText any{.text = R"({"type":"object"})"};
+    if ((*member)["schema"].get(schema) == simdjson::SUCCESS && !schema.is_null()) {
+      ASSIGN_OR_RETURN(any, SchemaOf(schema));
+    }
+    return SetGrammar("response_format", std::move(any), to);
+  }
   if (type != "json_schema") {
     return absl::InvalidArgumentError(
         absl::StrCat("\"response_format\" is of type \"", std::string(type),

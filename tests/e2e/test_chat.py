@@ -196,6 +196,22 @@ def test_a_schema_is_kept(served, stream):
         assert set(value) == {"name", "is"} and isinstance(value["is"], bool) and len(value["name"]) <= 6
 
 
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "guided_json"])
+def test_an_object_has_the_properties_of_its_schema_alone(served, form):
+    """Random weights would add others for ever."""
+    schema = {"type": "object", "properties": {"name": {"enum": ["a", "b"]}, "n": {"type": "integer", "maximum": 9}},
+              "required": ["name"]}
+    asked = {"json_schema": {"response_format": {"type": form, "json_schema": {"name": "x", "schema": schema}}},
+             # As some clients name a schema.
+             "json_object": {"response_format": {"type": form, "schema": schema}},
+             "guided_json": {"guided_json": schema}}[form]
+    for seed in range(8):
+        choice = served.client.chat.completions.create(model="m", messages=CHAT, temperature=1.4, seed=seed,
+                                                       max_tokens=300, extra_body=asked).choices[0]
+        value = json.loads(choice.message.content)
+        assert choice.finish_reason == "stop" and value["name"] in "ab" and set(value) <= {"name", "n"}
+
+
 def test_other_grammars_are_kept(served):
     def ask(**extra):
         return served.client.completions.create(model="m", prompt="the", max_tokens=60, temperature=1.3,

@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from testing import models
+from testing import chats, models
 from testing.certificates import Authority
 from testing.daemon import BUILD, Daemon, free_ports
 from testing.hub import Folder
@@ -510,19 +510,30 @@ def test_loading_again_brings_what_has_changed(remote, cache):
         assert daemon.reprise("load", "hf://acme/m", check=False).returncode == 1
 
 
-def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache):
-    remote.add_hub("acme/doubler", {"model.onnx": small()})
+def chatting(path):
+    """The files of a model that chats."""
+    chats.write(path)
+    (path / "1" / "model.onnx").rename(path / "model.onnx")
+    return {one.name: one.read_bytes() for one in path.iterdir() if one.is_file()}
+
+
+@pytest.mark.parametrize("name, ask", [
+    ("doubler", "reprise infer doubler"),
+    ("chat", """/v1/chat/completions -H 'Content-Type: application/json' -d '{"model": "chat", "messages": """),
+])
+def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache, tmp_path, name, ask):
+    remote.add_hub(f"acme/{name}", {"model.onnx": small()} if name == "doubler" else chatting(tmp_path / name))
     http, grpc, metrics = free_ports(3)
     process = subprocess.Popen(
-        [BUILD / "reprise", "run", "hf://acme/doubler", "--model-cache", str(cache), "--http-port",
+        [BUILD / "reprise", "run", f"hf://acme/{name}", "--model-cache", str(cache), "--http-port",
          str(http), "--grpc-port", str(grpc), "--", "--metrics-port", str(metrics),
          "--drain-grace-secs", "0"],
         env={"PATH": os.environ["PATH"], **remote.environment()}, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
-        assert line.startswith(f"doubler is served at http://localhost:{http}")
-        assert process.stdout.readline().strip() == "reprise infer doubler"
+        assert line.startswith(f"{name} is served at http://localhost:{http}")
+        assert ask in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         assert process.returncode == 0

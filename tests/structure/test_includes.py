@@ -54,7 +54,7 @@ MAY_INCLUDE = {
     "runtime/passes/quantized": ["runtime/passes/match"],
     "runtime/passes/layout": ["runtime/passes/quantized"],
     "runtime/passes/pack": ["runtime/passes/match", "runtime/passes/specialize"],
-    "runtime/passes/paged": ["runtime/passes/pack"],
+    "runtime/passes/paged": ["runtime/passes/pack", "runtime/passes/read"],
     "runtime/passes/cut": ["runtime/passes/kit"],
     "runtime/passes/live": ["runtime/passes/specialize"],
     "runtime/passes": ["runtime/passes/specialize", "runtime/passes/simplify",

@@ -112,8 +112,11 @@ class Decoder:
     def dim(self, value, axis):
         return self.node("Gather", self.node("Shape", value), self.ints(axis), axis=0)
 
+    def past(self):
+        return self.dim("past_key_values.0.key", 2)
+
     def total(self):
-        return self.node("Add", self.dim("past_key_values.0.key", 2), self.dim("input_ids", 1))
+        return self.node("Add", self.past(), self.dim("input_ids", 1))
 
     def places(self, first, last):
         """i64 [last - first]"""
@@ -123,7 +126,7 @@ class Decoder:
 
     def causal(self):
         """Float [1, 1, s, total], 0 or lowest; with the window, and the mask where there is one."""
-        past, total = self.dim("past_key_values.0.key", 2), self.total()
+        past, total = self.past(), self.total()
         query = self.node("Unsqueeze", self.places(past, total), self.ints(1))
         key = self.node("Unsqueeze", self.places(self.ints(0), total), self.ints(0))
         seen = self.node("LessOrEqual", key, query)
@@ -268,7 +271,7 @@ class Decoder:
         if self.form == "mha":
             places = "position_ids"
         elif self.form == "range":
-            past, total = self.dim("past_key_values.0.key", 2), self.total()
+            past, total = self.past(), self.total()
             places = self.node("Unsqueeze", self.places(past, total), self.ints(0))
         else:
             return ""
@@ -336,19 +339,27 @@ def with_followers(model, followers):
 
 
 class Stepper:
-    """onnxruntime with an explicit cache, one sequence."""
+    """onnxruntime with an explicit cache, one sequence.
 
-    def __init__(self, model):
+    `rows`: of a cache whose batch has another name."""
+
+    def __init__(self, model, **rows):
         data = model if isinstance(model, (str, bytes)) else model.SerializeToString()
         self.session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
         self.caches = [one for one in self.session.get_inputs() if "past" in one.name]
         self.names = [one.name for one in self.session.get_inputs()]
+        self.rows = rows
         self.reset()
 
     def reset(self):
         self.length = 0
-        self.past = {one.name: np.zeros((1, one.shape[1], 0, one.shape[3]), np.float32)
+        self.past = {one.name: np.zeros([self.size_of(dim) for dim in one.shape], np.float32)
                      for one in self.caches}
+
+    def size_of(self, dim):
+        if isinstance(dim, int):
+            return dim
+        return 0 if dim.startswith("past") else self.rows.get(dim, 1)
 
     def step(self, ids):
         """The scores of each of `ids`, which follow what was there before."""

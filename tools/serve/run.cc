@@ -70,6 +70,15 @@ std::string CallFor(const std::string& name, const std::string& path, int http_p
                         " -H 'Content-Type: application/json' -d '", body, "'");
   };
   if (!texts.ok() || !texts->tokenizer.has_value()) return absl::StrCat("reprise infer ", name);
+  if (texts->speech.ok() && texts->speech->has_value()) {
+    return absl::StrCat("curl localhost:", http_port, "/v1/audio/transcriptions -F model=", name,
+                        " -F file=@recording.wav");
+  }
+  if (!texts->chat_template.empty()) {
+    return asks("chat/completions",
+                absl::StrCat(R"({"model": ")", name,
+                             R"(", "messages": [{"role": "user", "content": "Hello"}]})"));
+  }
   if (texts->cross_encoder) {
     return asks("rerank", absl::StrCat(R"({"model": ")", name,
                                        R"(", "query": "a question", "documents": ["a text"]})"));

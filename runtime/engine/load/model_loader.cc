@@ -35,6 +35,7 @@
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/precision_rules.h"
 #include "runtime/passes/paged/decoder.h"
+#include "runtime/passes/paged/heads_apart.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/shapes/dim_expression.h"
@@ -102,7 +103,10 @@ bool MayDefer(const ModelDraft& model) {
   }
   std::vector<std::string> outputs;
   for (const ModelIo& output : model.signature->recipe_outputs) outputs.push_back(output.name);
-  return FindDecoder(*model.program->graph, outputs).ok() && !LiveLoader::MayImprove(model);
+  const Graph& graph = *model.program->graph;
+  const absl::StatusOr<std::optional<Graph>> apart = WithHeadsApart(graph);
+  const bool folded = apart.ok() && apart->has_value();
+  return FindDecoder(folded ? **apart : graph, outputs).ok() && !LiveLoader::MayImprove(model);
 }
 
 // Returns INVALID_ARGUMENT for an entry of ModelOptions::cut that names no node.

@@ -8,6 +8,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/onnx/structure/free_separator.h"
+#include "runtime/onnx/structure/scope_nodes.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
@@ -27,47 +28,6 @@ struct Join {
   bool new_axis = false;
   friend bool operator==(const Join&, const Join&) = default;
 };
-
-bool IsOnnx(const onnx::NodeProto& node, const char* op) {
-  return node.op_type() == op && CanonicalDomain(node.domain()).empty();
-}
-
-int64_t IntOf(const onnx::NodeProto& node, const char* name, int64_t fallback) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return attribute.i();
-  }
-  return fallback;
-}
-
-// Returns how often `name` is read in `graph` from around it. One of its own that is called so
-// hides it.
-int UsesIn(const onnx::GraphProto& graph, const std::string& name);
-
-int UsesBy(const onnx::NodeProto& node, const std::string& name) {
-  int uses = 0;
-  for (const std::string& input : node.input()) uses += input == name ? 1 : 0;
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.has_g()) uses += UsesIn(attribute.g(), name);
-  }
-  return uses;
-}
-
-int UsesIn(const onnx::GraphProto& graph, const std::string& name) {
-  for (const auto& input : graph.input()) {
-    if (input.name() == name) return 0;
-  }
-  int uses = 0;
-  for (const onnx::NodeProto& node : graph.node()) uses += UsesBy(node, name);
-  for (const auto& output : graph.output()) uses += output.name() == name ? 1 : 0;
-  return uses;
-}
-
-void SetInt(onnx::NodeProto& node, const char* name, int64_t value) {
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::INT);
-  attribute.set_i(value);
-}
 
 // One graph's nodes, or a function's.
 class Scope {
@@ -219,7 +179,7 @@ class Scope {
 
   std::string Integers(Nodes& nodes, const std::string& of, const std::vector<int64_t>& numbers) {
     onnx::NodeProto* node = nullptr;
-    const std::string name = Add(nodes, of, "Constant", {}, &node);
+    std::string name = Add(nodes, of, "Constant", {}, &node);
     onnx::AttributeProto& value = *node->add_attribute();
     value.set_name("value");
     value.set_type(onnx::AttributeProto::TENSOR);
@@ -233,12 +193,12 @@ class Scope {
   std::string Begin(const std::string& initial, bool is_empty, int32_t dtype, const Join& join) {
     onnx::NodeProto* node = nullptr;
     if (!is_empty) {
-      const std::string joined = Add(nodes_, initial, "ConcatFromSequence", {initial}, &node);
+      std::string joined = Add(nodes_, initial, "ConcatFromSequence", {initial}, &node);
       SetInt(*node, "axis", join.axis);
       SetInt(*node, "new_axis", join.new_axis ? 1 : 0);
       return joined;
     }
-    const std::string name = Add(nodes_, initial, "Constant", {}, &node);
+    std::string name = Add(nodes_, initial, "Constant", {}, &node);
     onnx::AttributeProto& value = *node->add_attribute();
     value.set_name("value");
     value.set_type(onnx::AttributeProto::TENSOR);
@@ -250,7 +210,7 @@ class Scope {
   // Appends the steps of node `at` of `nodes`, an insertion: the list so far, reshaped to be
   // joined with the piece (it begins as a vector without elements), and the piece after it.
   void Append(Nodes& nodes, const onnx::NodeProto& insert, const Join& join, int at) {
-    const std::string list = insert.input(0), of = insert.output(0);
+    const std::string &list = insert.input(0), &of = insert.output(0);
     std::string piece = insert.input(1);
     onnx::NodeProto* node = nullptr;
     if (join.new_axis && version_ >= 13) {
@@ -270,7 +230,7 @@ class Scope {
       SetInt(*node, "start", join.axis + 1);
     }
     const auto concat = [&](const std::vector<std::string>& parts, int64_t axis) {
-      const std::string name = Add(nodes, of, ConcatOp::kName, parts, &node);
+      std::string name = Add(nodes, of, ConcatOp::kName, parts, &node);
       SetInt(*node, "axis", axis);
       return name;
     };
@@ -297,13 +257,6 @@ class Scope {
   int& made_;
 };
 
-int64_t VersionIn(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& opsets) {
-  for (const auto& opset : opsets) {
-    if (CanonicalDomain(opset.domain()).empty()) return opset.version();
-  }
-  return 1;
-}
-
 }  // namespace
 
 void CarryGrownListsAsTensors(onnx::ModelProto& model) {
@@ -311,11 +264,11 @@ void CarryGrownListsAsTensors(onnx::ModelProto& model) {
   int made = 0;
   std::vector<std::string> results;
   for (const auto& output : model.graph().output()) results.push_back(output.name());
-  const int64_t version = VersionIn(model.opset_import());
+  const int64_t version = OnnxVersionIn(model.opset_import());
   Scope(*model.mutable_graph()->mutable_node(), std::move(results), version, separator, made).Run();
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
     std::vector<std::string> outputs(function.output().begin(), function.output().end());
-    Scope(*function.mutable_node(), std::move(outputs), VersionIn(function.opset_import()),
+    Scope(*function.mutable_node(), std::move(outputs), OnnxVersionIn(function.opset_import()),
           separator, made)
         .Run();
   }

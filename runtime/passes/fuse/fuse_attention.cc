@@ -4,7 +4,8 @@
 // upwards, through any moves of heads, to a [batch, sequence, heads * size] value; where there
 // is none (rotary embeddings, key-value buffers) a Transpose makes one.
 #include <algorithm>
-#include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
@@ -17,6 +18,7 @@
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
+#include "runtime/passes/fuse/attention_masks.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/attention_match.h"
@@ -25,10 +27,6 @@
 
 namespace reprise {
 namespace {
-
-struct AttentionSizes {
-  int64_t batch, heads, queries, keys, size, size_v;
-};
 
 // batch, heads and sizes; nullopt when the shapes do not tell.
 std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
@@ -44,6 +42,11 @@ std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
   if (v[v.size() - 2] != sizes.keys || NumElements(scores) == 0 || NumElements(v) == 0 ||
       NumElements(q) == 0) {
     return std::nullopt;
+  }
+  if (pattern.queries_and_heads.has_value()) {
+    sizes.batch = groups;
+    std::tie(sizes.queries, sizes.heads) = *pattern.queries_and_heads;
+    return sizes;
   }
   if (pattern.batch_and_heads.has_value()) {
     sizes.batch = pattern.batch_and_heads->first;
@@ -179,80 +182,17 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   return AddReshape(graph, value, tokens);
 }
 
-// Returns the shape in which a mask that meets scores of `mask.scores_shape` broadcasts
-// to [batch, heads, queries, keys]; nullopt when there is none.
-std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask,
-                               const AttentionSizes& sizes) {
-  const Shape scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
-  if (!ShapeOf(graph, mask.value).has_value()) return std::nullopt;
-  const Shape& shape = *ShapeOf(graph, mask.value);
-  if (shape.size() > mask.scores_shape.size()) return std::nullopt;
-  if (mask.scores_shape == scores) return shape;
-  if (mask.scores_shape.size() == 2) return shape;
-  if (mask.scores_shape.size() != 3) return std::nullopt;
-  if (shape.size() < 3 || shape[0] == 1) return shape;
-  return Shape{sizes.batch, sizes.heads, shape[1], shape[2]};
-}
-
-bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const AttentionSizes& sizes) {
-  for (const AttentionMask& mask : pattern.masks) {
-    if (mask.kind == AttentionMask::Kind::kFloor) continue;
-    const bool chooses =
-        mask.kind == AttentionMask::Kind::kKeep || mask.kind == AttentionMask::Kind::kReplace;
-    if (graph.value(mask.value).dtype != (chooses ? DType::kBool : DType::kFloat32)) return false;
-    if (!MaskShape(graph, mask, sizes).has_value()) return false;
-  }
-  return true;
-}
-
-// One mask operand for all masks; kNone when there are none. A mask that replaces scores replaces
-// the masks below it as well: a key that both hide is as low as one that either hides.
-absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
-                                     const AttentionSizes& sizes) {
-  ValueId combined = kNone;
-  for (auto mask = pattern.masks.rbegin(); mask != pattern.masks.rend(); ++mask) {
-    if (mask->kind == AttentionMask::Kind::kFloor) {
-      // Scores themselves are never that low.
-      if (combined == kNone) continue;
-      const ValueId fill =
-          graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(mask->fill)));
-      ASSIGN_OR_RETURN(combined, AddInferred(graph, MaxOp::kName, {combined, fill}));
-      continue;
-    }
-    const Shape shape = *MaskShape(graph, *mask, sizes);
-    ASSIGN_OR_RETURN(ValueId value, AddReshape(graph, mask->value, shape));
-    if (mask->kind == AttentionMask::Kind::kKeep || mask->kind == AttentionMask::Kind::kReplace) {
-      const bool keep = mask->kind == AttentionMask::Kind::kKeep;
-      if (keep && pattern.masks.size() == 1 && std::isinf(mask->fill)) return value;
-      if (combined == kNone) combined = graph.AddConstant("", Tensor::FloatScalar(0));
-      const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(mask->fill));
-      ASSIGN_OR_RETURN(combined,
-                       AddInferred(graph, WhereOp::kName,
-                                   {value, keep ? combined : fill, keep ? fill : combined}));
-      continue;
-    }
-    if (mask->kind == AttentionMask::Kind::kSub) {
-      ASSIGN_OR_RETURN(value, AddInferred(graph, NegOp::kName, {value}));
-    }
-    if (mask->scale != 1) {
-      const auto scale = static_cast<float>(mask->scale);
-      const ValueId factor = graph.AddConstant("", Tensor::FloatScalar(scale));
-      ASSIGN_OR_RETURN(value, AddInferred(graph, MulOp::kName, {value, factor}));
-    }
-    if (combined == kNone) {
-      combined = value;
-    } else {
-      ASSIGN_OR_RETURN(combined, AddInferred(graph, AddOp::kName, {value, combined}));
-    }
-  }
-  return combined;
-}
-
 // Puts the [batch, queries, heads * size_v] attention in the place of the pattern's result, or of
 // the value below it where the heads are back in their tokens.
 absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern,
                            const AttentionSizes& sizes, ValueId attention) {
   const int64_t width = sizes.heads * sizes.size_v;
+  if (pattern.queries_and_heads.has_value()) {
+    const Shape rows = *ShapeOf(graph, pattern.result);
+    ASSIGN_OR_RETURN(const ValueId result, AddReshape(graph, attention, rows));
+    Replace(graph, pattern.result, result);
+    return absl::OkStatus();
+  }
   std::optional<StridedView> view = StridedView::Strided({{sizes.batch, sizes.queries * width},
                                                           {sizes.heads, sizes.size_v},
                                                           {sizes.queries, width},
@@ -365,7 +305,8 @@ bool ReadsCache(const Graph& graph, ValueId operand) {
   return false;
 }
 
-// Attention over pages has sinks and caps; other kernels have none, and are slower than the pieces.
+// Attention over pages has sinks and caps, and heads that share keys; other kernels have none, and
+// are slower than the pieces.
 // A token of a decoder sees itself, so that a low fill is as good as the lowest there; elsewhere a
 // query may see nothing but keys that are hidden, and its scores tell these apart.
 bool HasKernel(const Graph& graph, const AttentionPattern& pattern) {
@@ -373,8 +314,25 @@ bool HasKernel(const Graph& graph, const AttentionPattern& pattern) {
     return mask.kind == AttentionMask::Kind::kAdd || mask.kind == AttentionMask::Kind::kSub ||
            mask.fill <= kLowestFill;
   });
-  if (fills && pattern.sinks == kNone && pattern.softcap == 0) return true;
+  const bool plain = pattern.sinks == kNone && pattern.softcap == 0;
+  if (fills && plain && !pattern.queries_and_heads.has_value()) return true;
   return ReadsCache(graph, pattern.k) && ReadsCache(graph, pattern.v);
+}
+
+// Notes that the queries of one head are the heads of one query, where they are rows over a cache
+// that all of them see alike: a step has one query of each row.
+void TakeRowsForHeads(const Graph& graph, AttentionPattern& pattern, AttentionSizes& sizes) {
+  if (sizes.heads != 1 || sizes.queries == 1 || pattern.queries_and_heads.has_value()) return;
+  if (pattern.scores_shape.size() != 3) return;
+  for (const AttentionMask& mask : pattern.masks) {
+    if (mask.kind == AttentionMask::Kind::kFloor) continue;
+    const std::optional<Shape>& shape = ShapeOf(graph, mask.value);
+    const bool same = shape.has_value() && (shape->size() < 2 || (*shape)[shape->size() - 2] == 1);
+    if (!same || mask.scores_shape.size() != 4) return;
+  }
+  if (!ReadsCache(graph, pattern.k) || !ReadsCache(graph, pattern.v)) return;
+  sizes.heads = std::exchange(sizes.queries, 1);
+  pattern.queries_and_heads = {sizes.queries, sizes.heads};
 }
 
 class FuseAttentionPass : public Pass {
@@ -385,10 +343,12 @@ class FuseAttentionPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed || graph.node(id).op != SoftmaxOp::kName) continue;
-      const std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
+      std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
       if (!pattern.has_value() || !HasKernel(graph, *pattern)) continue;
-      const std::optional<AttentionSizes> sizes = AttentionSizesOf(graph, *pattern);
-      if (!sizes.has_value() || !MasksFit(graph, *pattern, *sizes)) continue;
+      std::optional<AttentionSizes> sizes = AttentionSizesOf(graph, *pattern);
+      if (!sizes.has_value()) continue;
+      TakeRowsForHeads(graph, *pattern, *sizes);
+      if (!MasksFit(graph, *pattern, *sizes)) continue;
       ValueId sinks = kNone;
       if (pattern->sinks != kNone) {
         ASSIGN_OR_RETURN(sinks, SinksOf(graph, pattern->sinks));
@@ -417,7 +377,9 @@ class FuseAttentionPass : public Pass {
     const HeadOperand v = {pattern.v,  sizes.batch,  heads_of(pattern.v, sizes.size_v),
                            sizes.keys, sizes.size_v, false,
                            false};
-    const std::vector<HeadSource> q_sources = FindHeadSources(graph, q);
+    const bool in_rows = pattern.queries_and_heads.has_value();
+    const std::vector<HeadSource> q_sources =
+        in_rows ? std::vector<HeadSource>() : FindHeadSources(graph, q);
     const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
     const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
     double scale = pattern.scale;
@@ -429,7 +391,12 @@ class FuseAttentionPass : public Pass {
       const int64_t width = 3 * sizes.heads * sizes.size;
       ASSIGN_OR_RETURN(inputs[0], AddReshape(graph, packed, {sizes.batch, sizes.queries, width}));
     } else {
-      ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
+      if (in_rows) {
+        ASSIGN_OR_RETURN(inputs[0],
+                         AddReshape(graph, pattern.q, {q.batch, q.rows, q.heads * q.size}));
+      } else {
+        ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
+      }
       ASSIGN_OR_RETURN(inputs[1], TokenMajor(graph, k, k_sources, scale));
       ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
       for (const auto& [input, of] : {std::pair{1, &k}, std::pair{2, &v}}) {

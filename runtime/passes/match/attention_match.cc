@@ -25,6 +25,16 @@ bool SameLastTwo(const Shape& a, const Shape& b) {
          a[a.size() - 2] == b[b.size() - 2];
 }
 
+// Returns [queries, heads] where `rows` [batch, queries * heads, keys] is `apart` with both as
+// dims.
+std::optional<std::pair<int64_t, int64_t>> QueriesAndHeads(const Shape& rows, const Shape& apart) {
+  if (rows.size() != 3 || apart.size() != 4 || rows[0] != apart[0] || rows[2] != apart[3] ||
+      rows[1] != apart[1] * apart[2] || SameLastTwo(rows, apart)) {
+    return std::nullopt;
+  }
+  return std::pair{apart[1], apart[2]};
+}
+
 // Returns whether each head [.., rows, size] of `of` meets one of `many`, in its order; or the only
 // head of each batch row meets all of them, as where queries share one head of keys.
 bool FitsHeads(const Shape& many, const Shape& of) {
@@ -91,9 +101,15 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool capped,
   const Shape& shape = *ShapeOf(graph, value);
   if (MatchProduct(graph, node, pattern)) return true;
   if (node.op == ReshapeOp::kName) {
-    if (!SameLastTwo(shape, *ShapeOf(graph, node.inputs[0]))) return false;
+    const Shape& above = *ShapeOf(graph, node.inputs[0]);
+    const auto apart = QueriesAndHeads(above, shape);
+    if (!apart.has_value() && !SameLastTwo(shape, above)) return false;
     if (!MatchScores(graph, node.inputs[0], steps - 1, capped, pattern)) return false;
-    NoteHeads(shape, pattern);
+    if (apart.has_value()) {
+      pattern.queries_and_heads = apart;
+    } else {
+      NoteHeads(shape, pattern);
+    }
     return true;
   }
   if (node.op == MulOp::kName || node.op == DivOp::kName) {
@@ -187,9 +203,12 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
     if (user == kNone) return false;
     const Node& node = graph.node(user);
     if (node.op == ReshapeOp::kName) {
-      if (!SameLastTwo(*ShapeOf(graph, node.outputs[0]), *ShapeOf(graph, p))) return false;
+      const Shape &above = *ShapeOf(graph, p), &below = *ShapeOf(graph, node.outputs[0]);
+      const bool joins = pattern.queries_and_heads.has_value() &&
+                         QueriesAndHeads(below, above) == pattern.queries_and_heads;
+      if (!joins && !SameLastTwo(below, above)) return false;
       p = node.outputs[0];
-      NoteHeads(*ShapeOf(graph, p), pattern);
+      if (!joins) NoteHeads(below, pattern);
       continue;
     }
     if (node.op != MatMulOp::kName || node.inputs[0] != p || !IsFloat32(graph, node.inputs[1])) {

@@ -47,6 +47,9 @@ struct AttentionPattern {
   Shape scores_shape;                // [..., Sq, Skv] as the product of q and k gives them
   // [batch, heads] where a four-dimensional score says so.
   std::optional<std::pair<int64_t, int64_t>> batch_and_heads;
+  // [queries, heads] where q has the heads of each query as rows one after another, which share one
+  // head of keys and values: masks meet scores [batch, queries, heads, Skv].
+  std::optional<std::pair<int64_t, int64_t>> queries_and_heads;
 };
 
 // Returns the attention around one Softmax; nullopt when it is none, or when a value between the

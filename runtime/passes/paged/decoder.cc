@@ -103,8 +103,8 @@ absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
       if (input.dims.size() == 3 && absl::StartsWith(input.name, "past_key_values")) {
         return Refuse(
             "cache", input.name,
-            "has three dims, as optimum wrote it up to 1.16 for Bloom and BigCode: pages take "
-            "[batch, heads, past, size], as today's optimum exports it");
+            "has three dims, and is not [batch * heads, past, size] or [batch * heads, size, past] "
+            "to which a Concat joins new rows");
       }
       if (cells && input.dims.size() == 4 && absl::StrContains(input.name, "past")) {
         return Refuse("cache", input.name, "holds integers, which pages do not take from a model");

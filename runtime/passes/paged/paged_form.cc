@@ -30,6 +30,7 @@
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/passes/paged/causality.h"
 #include "runtime/passes/paged/decoder_inputs.h"
+#include "runtime/passes/paged/heads_apart.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
@@ -85,7 +86,7 @@ class FormMaker {
                                                    "have ",
                                                    tables));
     }
-    if (const absl::Status traced = TraceLongest(form.context - 1); !traced.ok()) return traced;
+    RETURN_IF_ERROR(TraceLongest(form.context - 1));
     RETURN_IF_ERROR(MeasureMasks(form));
     if (HasCross()) form.cross_context = options_.cross_context;
     PlaceCaches(form);
@@ -167,15 +168,14 @@ class FormMaker {
               });
     }
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
-      const DType dtype = graph.value(graph.FindValue(name)).dtype;
-      const ValueId last = graph.AddConstant("", Whole(dtype, {1}, past));
+      const Value& input = graph.value(graph.FindValue(name));
+      const ValueId last = graph.AddConstant("", Whole(input.dtype, {1}, past));
       TakeInput(graph, name, Add(graph, ExpandOp::kName, {last, tokens}));
     }
     if (const std::string& name = decoder_.length; !name.empty()) {
       const Value& input = graph.value(graph.FindValue(name));
-      const Shape shape(input.dims.size(), 1);
-      const DType dtype = input.dtype;
-      TakeInput(graph, name, graph.AddConstant("", Whole(dtype, shape, past + 1)));
+      const Tensor keys = Whole(input.dtype, Shape(input.dims.size(), 1), past + 1);
+      TakeInput(graph, name, graph.AddConstant("", keys));
     }
     if (const std::string& name = decoder_.cache_branch; !name.empty()) {
       const Shape shape(graph.value(graph.FindValue(name)).dims.size(), 1);
@@ -245,11 +245,14 @@ class FormMaker {
 
   // Returns the positions that the smallest table of them has; 0: there is none.
   absl::StatusOr<int64_t> Positions() const {
-    ASSIGN_OR_RETURN(const Graph as_is, BuildAsIs(kComparedPast, nullptr));
-    const int64_t cuts = PositionsOfCuts(as_is, PastValues(as_is, traces_.a, traces_.b));
-    ASSIGN_OR_RETURN(const Graph graph, Build(kComparedPast, nullptr));
-    const int64_t tables = PositionsOfTables(graph, graph.FindValue(kPositionsInput));
-    return cuts == 0 || tables == 0 ? cuts + tables : std::min(cuts, tables);
+    ASSIGN_OR_RETURN(Graph graph, BuildAsIs(kComparedPast, nullptr));
+    int64_t smallest = PositionsOfCuts(graph, PastValues(graph, traces_.a, traces_.b));
+    const ValueId positions = graph.FindValue(kPositionsInput);
+    const int64_t looked_up = ComputeFromPositions(graph, positions, traces_);
+    for (const int64_t rows : {looked_up, PositionsOfTables(graph, positions)}) {
+      smallest = smallest == 0 || rows == 0 ? smallest + rows : std::min(smallest, rows);
+    }
+    return smallest;
   }
 
   // Traces tables that grow with the past at their longest, unless other values are too large
@@ -488,8 +491,10 @@ class FormMaker {
 absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
                                         const std::vector<std::string>& outputs,
                                         const PagedOptions& options) {
-  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(symbolic, outputs));
-  return FormMaker(symbolic, std::move(decoder), options).Make();
+  ASSIGN_OR_RETURN(const std::optional<Graph> apart, WithHeadsApart(symbolic));
+  const Graph& graph = apart.has_value() ? *apart : symbolic;
+  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(graph, outputs));
+  return FormMaker(graph, std::move(decoder), options).Make();
 }
 
 }  // namespace reprise

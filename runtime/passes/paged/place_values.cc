@@ -55,7 +55,7 @@ std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId pos
 
 }  // namespace
 
-void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces) {
+int64_t ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces) {
   PastValues values(graph, traces.a, traces.b);
   WholeTables tables(graph, values, traces.longest.has_value() ? &*traces.longest : nullptr);
   RowValues rows(graph, positions, values, tables);
@@ -76,6 +76,7 @@ void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& tra
       if (taken != kNone) graph.SetInput(id, i, taken);
     }
   }
+  return rows.positions_of_tables();
 }
 
 int64_t PositionsOfTables(const Graph& graph, ValueId positions) {

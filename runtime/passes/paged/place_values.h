@@ -21,8 +21,9 @@ struct PastTraces {
 };
 
 // `positions`: the value of `graph` that holds the positions, i64[tokens]. The traces are of graphs
-// with the ids of `graph`.
-void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces);
+// with the ids of `graph`. Returns the positions that the smallest table has whose elements are
+// looked up each by itself; 0: there is none.
+int64_t ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces);
 
 // Returns the rows of the smallest table that is looked up by positions; 0: there is none.
 int64_t PositionsOfTables(const Graph& graph, ValueId positions);

@@ -1,5 +1,6 @@
 #include "runtime/passes/paged/row_values.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -79,6 +80,7 @@ ValueId RowValues::Compute(const Node& node, const Rows& result) {
   if (node.op == ConcatOp::kName) return Joined(node, result);
   if (node.op == SliceOp::kName) return Cut(node, result);
   if (node.op == GatherOp::kName) return LookedUp(node, result);
+  if (node.op == GatherElementsOp::kName) return LookedUpEach(node, result);
   if (node.op == MatMulOp::kName || node.op == EinsumOp::kName) return Summed(node, result);
   if (node.op == RangeOp::kName) return Counted(node, result);
   return kNone;
@@ -231,6 +233,28 @@ ValueId RowValues::LookedUp(const Node& node, const Rows& result) {
   if (!rows.has_value() || table == kNone || rows->has_batch != result.has_batch) return kNone;
   if (rows->has_batch && axis != 0) return kNone;
   return Gathered(table, axis, rows->value, result.shape.size());
+}
+
+// Elements of a table that are all looked up at the place of the token: its rows there.
+ValueId RowValues::LookedUpEach(const Node& node, const Rows& result) {
+  const ValueId data = node.inputs[0], places = node.inputs[1];
+  const std::optional<Shape> shape = values_.ShapeOf(data), looked = values_.ShapeOf(places);
+  const std::optional<double> offset = values_.OffsetOf(places);
+  if (!shape.has_value() || !looked.has_value() || !offset.has_value() || result.has_batch ||
+      values_.Depends(data)) {
+    return kNone;
+  }
+  const auto rank = static_cast<int64_t>(shape->size());
+  int64_t axis = GatherElementsOp::From(node).axis;
+  if (axis < 0) axis += rank;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d != axis && (*looked)[d] != (*shape)[d]) return kNone;
+  }
+  const auto positions = (*shape)[axis] - static_cast<int64_t>(*offset);
+  positions_of_tables_ =
+      positions_of_tables_ == 0 ? positions : std::min(positions_of_tables_, positions);
+  const Tensor& like = *PastValues::ConstantAt(values_.a(), places);
+  return Gathered(data, axis, FromPositions(like, *offset, {(*looked)[axis]}), rank);
 }
 
 ValueId RowValues::Summed(const Node& node, const Rows& result) {

@@ -26,6 +26,9 @@ class RowValues {
   // `value`, which depends on the past, with tokens as the first of `rank` dims. kNone where that
   // cannot be computed.
   ValueId At(ValueId value, size_t rank);
+  // Returns the positions that the smallest table has of which elements were looked up each by
+  // itself; 0: there was none.
+  int64_t positions_of_tables() const { return positions_of_tables_; }
 
  private:
   // Dims of one token, after the tokens' dim. `has_batch`: the value that it stands for has the
@@ -46,6 +49,7 @@ class RowValues {
   ValueId Cut(const Node& node, const Rows& result);
   ValueId Piece(const Node& split, ValueId piece, const Rows& result);
   ValueId LookedUp(const Node& node, const Rows& result);
+  ValueId LookedUpEach(const Node& node, const Rows& result);
   ValueId Summed(const Node& node, const Rows& result);
   ValueId Counted(const Node& node, const Rows& result);
 
@@ -68,6 +72,7 @@ class RowValues {
   PastValues& values_;
   WholeTables& tables_;
   HashMap<ValueId, std::optional<Rows>> rows_;
+  int64_t positions_of_tables_ = 0;
 };
 
 }  // namespace reprise

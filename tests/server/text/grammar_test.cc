@@ -173,5 +173,27 @@ TEST_F(GrammarTest, WhatIsNoGrammarIsRefused) {
   }
 }
 
+// The library would call itself until the stack ends.
+TEST_F(GrammarTest, NumbersBelowTheLeastAreRefused) {
+  const GrammarKind schema = GrammarKind::kJsonSchema;
+  for (const auto& [kind, text] : std::vector<std::pair<GrammarKind, std::string>>{
+           {schema, R"({"const":-9223372036854775808})"},
+           {schema, R"({"anyOf":[{"enum":[1,[-9.3e18]]}]})"},
+           {schema, R"({"type":"integer","minimum":-1e300,"maximum":-1e299})"},
+           {schema, R"({"type":"integer","exclusiveMaximum":-9223372036854775807})"},
+           {GrammarKind::kLark, R"(start: %json {"const": -9223372036854775808})"},
+       }) {
+    const auto grammar = Compile(kind, text);
+    EXPECT_EQ(grammar.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(grammar.status().message(), HasSubstr("the least is -9223372036854774784"));
+  }
+  for (const char* const text :
+       {R"({"const":-9223372036854774784})", R"({"const":"a \" -9e99","type":"string"})",
+        R"({"type":"integer","minimum":-9007199254740991})"}) {
+    const auto grammar = Compile(schema, text);
+    EXPECT_TRUE(grammar.ok()) << text << grammar.status();
+  }
+}
+
 }  // namespace
 }  // namespace reprise
