@@ -13,10 +13,10 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
-#include "runtime/passes/specialize/specialize.h"
 #include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/data_values.h"
 #include "runtime/verify/mask_inputs.h"
+#include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
 namespace {
@@ -95,7 +95,7 @@ void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int p
                                   : axis.is_batch     ? 2
                                                       : kDefaultSize;
     }
-    return Specialize(graph, binding).ok();
+    return IsTaken(graph, binding);
   };
   if (takes(options.sizes)) return;
   for (const int64_t size : kLengths) {

@@ -214,7 +214,7 @@ int64_t SliceProof::LargestTaken(size_t position) const {
                                       : axes_[i].is_batch ? 1
                                                           : axes_[i].Fitting(kComparedOthers[0]);
     }
-    if (Specialize(subject_.graph, binding).ok()) return size;
+    if (IsTaken(subject_.graph, binding)) return size;
   }
   return 0;
 }

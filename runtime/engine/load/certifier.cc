@@ -109,13 +109,13 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
 }
 
 absl::Status Certifier::DescribeOutputs(ModelDraft& model) const {
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(*model.program->graph, {}));
+  ASSIGN_OR_RETURN(const SizeReading reading, ReadSizes(*model.program->graph, Binding()));
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
-    const Value& value = specialized.value(specialized.outputs()[i]);
+    const SizeReading::Value& value = reading.values[static_cast<size_t>(reading.outputs[i])];
     model.signature->recipe_outputs[i].dtype = value.dtype;
     model.signature->recipe_outputs[i].dims.clear();
-    for (int64_t size : *value.shape)
-      model.signature->recipe_outputs[i].dims.push_back({.size = size});
+    for (const Size size : *value.shape)
+      model.signature->recipe_outputs[i].dims.push_back({.size = size.hint()});
   }
   return absl::OkStatus();
 }

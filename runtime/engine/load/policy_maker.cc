@@ -13,7 +13,9 @@
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/read/value_shapes.h"
 #include "runtime/shapes/dim_expression.h"
+#include "runtime/verify/size_choices.h"
 
 namespace reprise {
 namespace {
@@ -39,24 +41,6 @@ constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
 // which other requests may have to wait for.
 constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
 
-// Returns the bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error
-// where the model does not take that many rows.
-absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
-                                     int64_t rows) {
-  ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));
-  int64_t bytes = 0;
-  const auto add = [&](ValueId id) {
-    if (id == kNone) return;
-    const Value& value = graph.value(id);
-    bytes += NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));
-  };
-  for (const ValueId input : graph.inputs()) add(input);
-  for (const NodeId node : graph.NodeIds()) {
-    for (const ValueId output : graph.node(node).outputs) add(output);
-  }
-  return bytes;
-}
-
 // Returns the most rows of a replay where nothing is configured. A model whose only size is its
 // rows may get thousands of them in a request, if they are small: one replay takes as many as are
 // cheap to compute and to hold in memory.
@@ -65,10 +49,11 @@ int64_t MostRows(const ModelView& model) {
   if (model.proof.axes.size() != 1 || !model.proof.axes[0].is_batch) return kUsual;
   constexpr int64_t kFew = 2, kMore = 2 * kFew;
   const std::string& batch = model.proof.axes[0].symbol;
-  const absl::StatusOr<int64_t> few = BytesWritten(*model.program.graph, batch, kFew);
-  const absl::StatusOr<int64_t> more = BytesWritten(*model.program.graph, batch, kMore);
+  ValueShapes shapes(*model.program.graph);
+  const auto few = shapes.BytesAt({{batch, kFew}});
+  const auto more = shapes.BytesAt({{batch, kMore}});
   if (!few.ok() || !more.ok()) return kUsual;
-  const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
+  const int64_t a_row = std::max<int64_t>((more->all - few->all) / (kMore - kFew), 1);
   const ModelOptions& options = model.options;
   const int64_t parameter_bytes = model.program.owner->parameters().leaf_bytes();
   int64_t most = std::min({kBytesOfSmallRows / a_row, options.max_batch_tokens,
@@ -197,7 +182,7 @@ Binding PolicyMaker::SmallSizes(const Graph& graph, const std::vector<ModelAxis>
     for (const ModelAxis& axis : axes) {
       binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(length);
     }
-    if (Specialize(graph, binding).ok()) return binding;
+    if (ValueShapes(graph).Takes(binding.axes).ok()) return binding;
     if (!first.has_value()) first = std::move(binding);
   }
   return *first;
@@ -209,7 +194,7 @@ absl::Status PolicyMaker::TakesBucket(const Graph& graph, const std::vector<Mode
   for (const ModelAxis& axis : axes) {
     if (axis.label == label) binding.axes[axis.symbol] = size;
   }
-  return Specialize(graph, binding).status();
+  return ValueShapes(graph).Takes(binding.axes);
 }
 
 std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
