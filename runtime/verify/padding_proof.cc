@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/read/size_regions.h"
 #include "runtime/verify/packed_trial.h"
 #include "runtime/verify/packing_check.h"
 #include "runtime/verify/padding_leak.h"
@@ -75,6 +76,27 @@ void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
   }
 }
 
+// Returns the graphs that sizes of an axis choose between, in words: "; graphs by sequence: to 100,
+// from 101 (node 'gt' (Greater))". Empty: one for all sizes that are read.
+std::string GraphsText(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {
+  constexpr int64_t kRead = 1024;
+  constexpr size_t kShown = 4;
+  const ModelAxis& axis = axes[position];
+  SizeRegions regions(graph, SmallBinding(axes, position, axis.Fitting(1)));
+  // One position broadcasts: it has a graph of its own in most models.
+  const auto boundaries = regions.BoundariesAlong(
+      axis.symbol, axis.Fitting(2), std::max(kRead, 2 * axis.smallest), axis.step, kShown + 1);
+  if (boundaries.empty()) return "";
+  std::string text =
+      absl::StrCat("; graphs by ", axis.label, ": to ", boundaries.front().from - axis.step);
+  for (size_t i = 0; i < std::min(boundaries.size(), kShown); ++i) {
+    const auto& [from, node] = boundaries[i];
+    absl::StrAppend(&text, ", from ", from);
+    if (node != kNone) absl::StrAppend(&text, " (", AxisNodeName(graph, graph.node(node)), ")");
+  }
+  return boundaries.size() > kShown ? absl::StrCat(text, " and more") : text;
+}
+
 // The decisions made by sizes of axes, where some axis is padded while sizes of others decide.
 class Decisions {
  public:
@@ -91,7 +113,9 @@ class Decisions {
     for (size_t i = 0; i < axes.size(); ++i) {
       const AxisFinding finding = FindSizeChoices(readings_, i, /*largest=*/0, /*forms=*/true);
       if (finding.proved()) continue;
+      const std::string graphs = GraphsText(subject_.graph, axes, i);
       axes[i].decision = {.words = MixingWords(finding)};
+      axes[i].certificate.reason += graphs;
       if (!axes[i].certificate.certified) continue;
       axes[i].decision.alike_up_to = LargestTaken(axes, subject_.graph, i, buckets_[i]);
       const absl::Status alike = CheckPadded(axes, i);
