@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/read/size_regions.h"
 #include "runtime/verify/packed_trial.h"
@@ -117,7 +118,7 @@ class Decisions {
       axes[i].decision = {.words = MixingWords(finding)};
       axes[i].certificate.reason += graphs;
       if (!axes[i].certificate.certified) continue;
-      axes[i].decision.alike_up_to = LargestTaken(axes, subject_.graph, i, buckets_[i]);
+      axes[i].decision.alike_up_to = LargestPadded(axes, i);
       const absl::Status alike = CheckPadded(axes, i);
       if (alike.ok()) continue;
       axes[i].decision.alike_up_to = 0;
@@ -140,10 +141,14 @@ class Decisions {
     slice[axis] = largest;
     std::vector<int64_t> padded_to;
     for (size_t i = 0; i < axes.size(); ++i) {
-      padded_to.push_back(
-          axes[i].certificate.certified ? LargestTaken(axes, subject_.graph, i, buckets_[i]) : 0);
+      padded_to.push_back(axes[i].certificate.certified ? LargestPadded(axes, i) : 0);
     }
     return SliceProof(subject_, slice, std::move(padded_to)).Run();
+  }
+
+  int64_t LargestPadded(const std::vector<ModelAxis>& axes, size_t axis) const {
+    return axes[axis].opens_to > 0 ? axes[axis].opens_to
+                                   : LargestTaken(axes, subject_.graph, axis, buckets_[axis]);
   }
 
   const SizeReadings& readings_;
@@ -220,6 +225,7 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     RefuseUnprovedProducts(subject_.output_shapes, own, axes);
     return absl::OkStatus();
   }));
+  if (ranges.ok()) RETURN_IF_ERROR(OpenFurther(axes, options, *ranges));
   Decisions(lanes_.readings(), subject_, buckets).Note(axes);
   for (const size_t i : wanted) {
     if (!rests[i].has_value() || !axes[i].certificate.certified) continue;
@@ -243,6 +249,27 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     findings.by_request = request_proof.Run(lanes_, *ranges, largest);
   }
   return findings;
+}
+
+absl::Status PaddingProof::OpenFurther(std::vector<ModelAxis>& axes, const Options& options,
+                                       absl::Span<const InputRange> ranges) {
+  if (options.farthest == nullptr) return absl::OkStatus();
+  return lanes_.ForEach(axes.size(), [&](size_t i, const PaddingProber& prober) {
+    ModelAxis& axis = axes[i];
+    if (!axis.certificate.certified || !axis.certificate.proved) return absl::OkStatus();
+    const int64_t size = options.farthest(i);
+    if (size == 0) return absl::OkStatus();
+    AxisFinding finding;
+    const bool read =
+        WhereMemoryAllows([&] { finding = prober.FindLeak(i, ranges, size, axis.certificate); });
+    const bool holds = read && finding.proved() &&
+                       finding.needs.Within(NeedsOf(axis.certificate)) &&
+                       (finding.shallow.empty() || !axis.certificate.shallow.empty());
+    if (!holds || !options.shapes_hold(i, size)) return absl::OkStatus();
+    axis.opens_to = size;
+    absl::StrAppend(&axis.certificate.reason, "; proved for sizes up to ", size);
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::optional<PendingProof>> PaddingProof::Defer(

@@ -9,10 +9,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/read/value_shapes.h"
 #include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/size_choices.h"
@@ -80,17 +83,57 @@ bool CountsSamples(const ModelView& model, const ModelAxis& axis) {
 }
 
 // Returns the samples that give, after all strides, as many positions as other axes have in their
-// buckets.
+// buckets, in the steps in which buckets open.
 std::vector<int64_t> SamplesOfPositions(const ModelAxis& axis) {
   const auto coarser = [](const Extent& a, const Extent& b) { return a.stride < b.stride; };
   const Extent last = *absl::c_max_element(axis.extents, coarser);
-  std::vector<int64_t> sizes;
-  for (const int64_t positions : BucketPolicy::DefaultPositions()) {
+  const auto samples_of = [&](int64_t positions) {
     const int64_t samples = positions * last.stride - last.offset;
-    sizes.push_back(RoundUpTo(std::max(samples, axis.whole_from), axis.step));
+    return RoundUpTo(std::max(samples, axis.whole_from), axis.step);
+  };
+  const std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
+  AxisBuckets buckets = {.sizes = {samples_of(positions.front())},
+                         .opens_to = samples_of(positions.back()),
+                         .step = axis.step};
+  while (buckets.sizes.back() < buckets.opens_to) {
+    buckets.sizes.push_back(buckets.After(buckets.sizes.back()));
   }
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
+  return buckets.sizes;
+}
+
+// Limits on one row of a replay whose bucket opened by itself: on the operands of one node
+// together, and on a table that sizes make.
+constexpr int64_t kMostOpenedBytes = int64_t{1} << 30;
+constexpr int64_t kMostOpenedTable = int64_t{32} << 20;
+
+// Returns the bytes of the largest table of positions by positions that a proof makes of attention,
+// which it reads as products and a softmax.
+int64_t LargestScores(const Graph& graph, const ValueShapes::Shapes& shapes) {
+  int64_t longest = 0;
+  for (const NodeId id : graph.NodeIds()) {
+    const OpRow* row = FindOp(graph.node(id).op);
+    if (row == nullptr || row->axis != ops::AttentionAxis) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      if (input == kNone || !shapes[static_cast<size_t>(input)].has_value()) continue;
+      const Shape& shape = *shapes[static_cast<size_t>(input)];
+      for (size_t d = 0; d + 1 < shape.size(); ++d) longest = std::max(longest, shape[d]);
+    }
+  }
+  return SaturatingProduct(SaturatingProduct(longest, longest), sizeof(float));
+}
+
+// Returns the multiples that buckets of the axis have.
+int64_t StepOf(const ModelOptions& options, const ModelAxis& axis) {
+  const auto range = options.ranges.find(axis.label);
+  return range == options.ranges.end() ? axis.step : std::lcm(axis.step, range->second.multiple);
+}
+
+// Returns whether nothing says where the buckets of the axis end.
+bool MayOpen(const ModelOptions& options, const ModelAxis& axis) {
+  const auto range = options.ranges.find(axis.label);
+  const bool ends = range != options.ranges.end() && range->second.most != kLargestSize;
+  return !axis.is_batch && !ends && !options.buckets.contains(axis.label) &&
+         options.overflow == BucketPolicy::Overflow::kExact;
 }
 
 // Returns whether padding may go as far as boundaries of an earlier run went.
@@ -131,6 +174,60 @@ std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const ModelView& mo
   return buckets;
 }
 
+int64_t PolicyMaker::FarthestSize(const ModelView& model, size_t position) {
+  const std::vector<ModelAxis>& axes = model.proof.axes;
+  const ModelAxis& axis = axes[position];
+  if (!MayOpen(model.options, axis)) return 0;
+  const Graph& graph = *model.program.graph;
+  // The others at their largest sizes: rows of a replay may have all of them.
+  Binding base = SmallBinding(axes, position, axis.Fitting(1));
+  const auto largest = [&](size_t of) {
+    const std::vector<int64_t> sizes = BucketSizes(model, axes[of]);
+    ValueShapes shapes(graph, base);
+    const auto taken = std::find_if(sizes.rbegin(), sizes.rend(), [&](int64_t size) {
+      return shapes.Takes({{axes[of].symbol, size}}).ok();
+    });
+    return taken == sizes.rend() ? 0 : *taken;
+  };
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (i == position || axes[i].is_batch) continue;
+    base.axes[axes[i].symbol] = std::max(largest(i), base.axes[axes[i].symbol]);
+  }
+  ValueShapes shapes(graph, base);
+  const int64_t most_bytes = model.options.max_arena_bytes;
+  const auto takes = [&](int64_t size) {
+    const absl::StatusOr<ValueShapes::Bytes> bytes = shapes.BytesAt({{axis.symbol, size}});
+    if (!bytes.ok() || bytes->reads_beyond || bytes->largest_node > kMostOpenedBytes ||
+        bytes->largest_table > kMostOpenedTable || (most_bytes > 0 && bytes->all > most_bytes)) {
+      return false;
+    }
+    const absl::StatusOr<ValueShapes::Shapes> values = shapes.At({{axis.symbol, size}});
+    return values.ok() && LargestScores(graph, *values) <= kMostOpenedTable;
+  };
+  const int64_t step = StepOf(model.options, axis);
+  const int64_t bucket = largest(position);
+  if (bucket == 0 || !takes(bucket)) return 0;
+  // In steps from `low`, which it takes, to below `high`, which it does not.
+  int64_t low = bucket / step, high = kLargestRequest / step + 1;
+  for (int64_t next = 2 * low; next < high; next *= 2) {
+    if (takes(next * step)) {
+      low = next;
+    } else {
+      high = next;
+    }
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (takes(middle * step) ? low : high) = middle;
+  }
+  return low * step > bucket ? low * step : 0;
+}
+
+std::string PolicyMaker::OpeningText(const ModelOptions& options, const ModelAxis& axis) {
+  if (!MayOpen(options, axis)) return "closed";
+  return absl::StrCat("in steps of ", StepOf(options, axis), " within ", options.max_arena_bytes);
+}
+
 absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   // Every input of a replay must be cut from requests by rows, or the same for all of them.
   if (model.signature->batch_axis >= 0) {
@@ -159,6 +256,8 @@ absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
     const auto axis = absl::c_find_if(
         model.proof->axes, [&](const ModelAxis& one) { return one.label == buckets.axis; });
     buckets.sizes = BucketSizes(model.view(), *axis);
+    buckets.step = StepOf(model.options, *axis);
+    buckets.opens_to = axis->opens_to;
   }
   policy.max_batch_tokens = model.options.max_batch_tokens;
   policy.overflow = model.options.overflow;
@@ -166,6 +265,17 @@ absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   for (const ModelAxis& axis : model.proof->axes) policy.measured.push_back(axis.label);
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
+  for (const AxisBuckets& open : policy.axes) {
+    if (open.opens_to == 0) continue;
+    AxisSizes row;
+    for (const ModelAxis& axis : model.proof->axes) {
+      row[axis.label] = axis.is_batch ? 1 : BucketSizes(model.view(), axis).back();
+    }
+    for (const AxisBuckets& other : policy.axes) row[other.axis] = other.sizes.back();
+    row[open.axis] = open.opens_to;
+    if (!policy.batch_axis.empty()) row[policy.batch_axis] = 1;
+    policy.max_opened_elements = std::max(policy.max_opened_elements, policy.Elements(row));
+  }
   // By now an axis may have lost its certificate.
   if (model.proof->packing != nullptr && model.proof->packing_reason.empty() &&
       model.proof->certified.size() != model.proof->axes.size()) {
@@ -207,9 +317,10 @@ std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
           proof = std::shared_ptr<const ModelProof>(model.proof),
           labels = std::move(labels)](size_t axis, int64_t size) {
     const std::string& label = labels[axis];
-    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
     const auto position =
         absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
+    if (size <= position->opens_to) return true;
+    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
     // Certificates end at the largest bucket that the model began with.
     return Certifier(context)
         .Extend({options, *signature, *program, *proof}, position - proof->axes.begin(), size)
@@ -227,12 +338,7 @@ void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
   for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == policy.batch_axis) continue;
     AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
-    for (const ModelAxis& one : model.proof->axes) {
-      if (one.label == axis.label) axis.step = one.step;
-    }
-    if (const auto range = options.ranges.find(axis.label); range != options.ranges.end()) {
-      axis.step = std::lcm(axis.step, range->second.multiple);
-    }
+    axis.step = buckets.step;
     const auto rule = options.learnt_buckets.find(axis.label);
     if (rule != options.learnt_buckets.end()) {
       axis.rule = rule->second;
