@@ -1,6 +1,7 @@
 #include "runtime/bucket/policy.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
@@ -57,6 +58,42 @@ std::vector<LabelPart> LabelParts(const AxisSizes& bucketed, absl::string_view b
 
 }  // namespace
 
+int64_t AxisBuckets::After(int64_t size) const {
+  // Kernels compute whole vectors and tiles: multiples of this waste nothing.
+  constexpr int64_t kTile = 16;
+  const int64_t most = size + size / 4;
+  const int64_t tiles = std::lcm(step, kTile);
+  int64_t next = most / tiles * tiles;
+  if (next <= size) next = most / step * step;
+  if (next <= size) next = size + step;
+  return std::min(next, opens_to);
+}
+
+std::optional<int64_t> AxisBuckets::Fit(int64_t size) const {
+  const auto it = absl::c_lower_bound(sizes, size);
+  if (it != sizes.end()) return *it;
+  if (size > opens_to) return std::nullopt;
+  int64_t opened = sizes.back();
+  while (opened < size) opened = After(opened);
+  return opened;
+}
+
+std::vector<int64_t> AxisBuckets::NextOpened(size_t most) const {
+  std::vector<int64_t> opened;
+  for (int64_t size = sizes.back(); size < opens_to && opened.size() < most;) {
+    opened.push_back(size = After(size));
+  }
+  return opened;
+}
+
+std::string AxisBuckets::OpeningText() const {
+  constexpr size_t kShown = 3;
+  const std::vector<int64_t> opened = NextOpened(kShown + 1);
+  if (opened.size() <= kShown) return absl::StrJoin(opened, ", ");
+  return absl::StrCat(absl::StrJoin(opened.begin(), opened.begin() + kShown, ", "),
+                      " and so on up to ", opens_to);
+}
+
 std::vector<int64_t> BucketPolicy::DefaultRows(int64_t most) {
   std::vector<int64_t> rows = {1};
   while (rows.back() <= most / 2) rows.push_back(2 * rows.back());
@@ -112,16 +149,18 @@ std::vector<int64_t> BucketPolicy::DropRefused(absl::string_view axis,
 
 std::optional<int64_t> BucketPolicy::Fit(absl::string_view axis, int64_t size) const {
   const AxisBuckets* buckets = FindAxis(axes, axis);
-  if (buckets == nullptr) return std::nullopt;
-  const auto it = absl::c_lower_bound(buckets->sizes, size);
-  if (it == buckets->sizes.end()) return std::nullopt;
-  return *it;
+  return buckets == nullptr ? std::nullopt : buckets->Fit(size);
 }
 
 std::optional<int64_t> BucketPolicy::Largest(absl::string_view axis) const {
   const AxisBuckets* buckets = FindAxis(axes, axis);
   if (buckets == nullptr || buckets->sizes.empty()) return std::nullopt;
-  return buckets->sizes.back();
+  return buckets->Largest();
+}
+
+bool BucketPolicy::IsOpened(absl::string_view axis, int64_t size) const {
+  const AxisBuckets* buckets = FindAxis(axes, axis);
+  return buckets != nullptr && size > buckets->sizes.back() && buckets->Fit(size) == size;
 }
 
 int64_t BucketPolicy::Elements(const AxisSizes& sizes) const {
@@ -137,7 +176,16 @@ int64_t BucketPolicy::Elements(const AxisSizes& sizes) const {
   return measure.Elements(by_position);
 }
 
+bool BucketPolicy::OpensTooMuch(const AxisSizes& sizes) const {
+  const auto opened = [&](const auto& one) { return IsOpened(one.first, one.second); };
+  if (!absl::c_any_of(sizes, opened)) return false;
+  AxisSizes row = sizes;
+  if (const auto rows = row.find(batch_axis); rows != row.end()) rows->second = 1;
+  return Elements(row) > max_opened_elements;
+}
+
 bool BucketPolicy::WithinLimit(const AxisSizes& sizes) const {
+  if (OpensTooMuch(sizes)) return false;
   const auto batch = sizes.find(batch_axis);
   const AxisBuckets* buckets = FindAxis(axes, batch_axis);
   if (batch == sizes.end() || buckets == nullptr) return true;
@@ -161,6 +209,7 @@ absl::StatusOr<AxisSizes> BucketPolicy::FitBinding(const AxisSizes& sizes,
     }
     size = *bucket;
   }
+  if (OpensTooMuch(fitted)) return sizes;
   if (certified.count(batch_axis) == 0 || WithinLimit(fitted)) return fitted;
   if (overflow == Overflow::kExact) return sizes;
   return absl::InvalidArgumentError(
@@ -174,10 +223,10 @@ bool BucketPolicy::IsBucket(const AxisSizes& sizes, const std::set<std::string>&
   for (const auto& [axis, size] : sizes) {
     const AxisBuckets* buckets = FindAxis(axes, axis);
     if (buckets == nullptr || certified.count(axis) == 0) continue;
-    if (!absl::c_binary_search(buckets->sizes, size)) return false;
+    if (buckets->Fit(size) != size) return false;
     any = true;
   }
-  return any && (certified.count(batch_axis) == 0 || WithinLimit(sizes));
+  return any && !OpensTooMuch(sizes) && (certified.count(batch_axis) == 0 || WithinLimit(sizes));
 }
 
 std::optional<std::vector<AxisSizes>> BucketPolicy::AllBuckets(size_t most) const {

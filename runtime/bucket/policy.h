@@ -11,6 +11,7 @@
 // Threads: const methods from any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +32,21 @@ using AxisSizes = std::map<std::string, int64_t>;  // axis -> size
 struct AxisBuckets {
   std::string axis;
   std::vector<int64_t> sizes;  // ascending
+  // A size beyond the last one opens the next buckets, each at most a quarter larger than the one
+  // before it and a multiple of `step`, up to `opens_to` (itself one); 0: none is opened.
+  int64_t opens_to = 0;
+  int64_t step = 1;
+
+  // Returns the largest bucket, those that may open included.
+  int64_t Largest() const { return std::max(sizes.back(), opens_to); }
+  // Returns the bucket that follows `size`, one of the last of `sizes` or of those that open.
+  int64_t After(int64_t size) const;
+  // Returns the smallest bucket that holds `size`; nullopt when none does.
+  std::optional<int64_t> Fit(int64_t size) const;
+  // Returns the first `most` of the buckets that open.
+  std::vector<int64_t> NextOpened(size_t most) const;
+  // Returns "640, 800, 992 and so on up to 4096"; empty where none opens.
+  std::string OpeningText() const;
 };
 
 struct BucketPolicy {
@@ -40,6 +56,9 @@ struct BucketPolicy {
   std::vector<AxisBuckets> axes;
   std::string batch_axis;           // empty: none
   int64_t max_batch_tokens = 4096;  // limit on the elements of a binding
+  // Limit on the elements of one row of a binding with a bucket that opened by itself: the memory
+  // that a replay may take without being asked for by any list of buckets.
+  int64_t max_opened_elements = 0;
   // How many elements a binding is, over the axes `measured` (labels); without any the axes of a
   // binding multiply.
   SizeMeasure measure;
@@ -68,14 +87,21 @@ struct BucketPolicy {
   // Returns the smallest bucket of `axis` that holds `size`; nullopt when none does or it has no
   // buckets.
   std::optional<int64_t> Fit(absl::string_view axis, int64_t size) const;
+  // Returns the largest bucket of `axis`, those that may open included.
   std::optional<int64_t> Largest(absl::string_view axis) const;
+  // Returns whether `size` of `axis` is a bucket that opened by itself.
+  bool IsOpened(absl::string_view axis, int64_t size) const;
 
   // Returns the elements of a binding. Axes that it does not have count as 1.
   int64_t Elements(const AxisSizes& sizes) const;
 
   // Returns true when the elements of `sizes` are within the limit or the batch is the smallest
-  // bucket (or there is no batch among `sizes`).
+  // bucket (or there is no batch among `sizes`), and not OpensTooMuch.
   bool WithinLimit(const AxisSizes& sizes) const;
+
+  // Returns true when a bucket in `sizes` opened by itself, and a row has more than
+  // max_opened_elements.
+  bool OpensTooMuch(const AxisSizes& sizes) const;
 
   // Returns the sizes to run a request at: for each axis in `certified` that has buckets the
   // smallest bucket that holds it, the exact size for the others. When a size is above its largest
@@ -95,9 +121,9 @@ struct BucketPolicy {
   // request comes.
   static constexpr size_t kMostListed = 256;
 
-  // Returns every allowed binding of all axes, in ascending order of axis and size; empty without
-  // axes, nullopt where there are more than `most`. Takes time and memory in proportion to the
-  // result.
+  // Returns every allowed binding of all axes in ascending order of axis and size, none that opens;
+  // empty without axes, nullopt where there are more than `most`. Takes time and memory in
+  // proportion to the result.
   std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = kMostListed) const;
 
   // Returns an upper bound on the number of buckets: the product over the axes, before the limit

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
-#include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/padding_leak.h"
 #include "runtime/verify/probe_sizes.h"
 
@@ -58,7 +57,7 @@ bool AxisMeasurement::MayFollow() const {
   if (!subject_.confirm_later) return false;
   if (axis_.is_batch) return guessed_.proved();
   const auto takes = [&](int64_t size) {
-    return Specialize(prober_.graph(), SmallBinding(subject_.axes, position_, size)).ok();
+    return IsTaken(prober_.graph(), SmallBinding(subject_.axes, position_, size));
   };
   return takes(options_.padded_sizes[0]) && takes(axis_.Fitting(1));
 }
@@ -84,7 +83,7 @@ absl::Status AxisMeasurement::FirstLook() {
   options_.brief = may_follow && guessed_.proved();
   if (options_.brief && !axis_.is_batch && sizes[0] > kBriefSize &&
       axis_.Fitting(kBriefSize) == kBriefSize &&
-      Specialize(prober_.graph(), SmallBinding(subject_.axes, position_, kBriefSize)).ok()) {
+      IsTaken(prober_.graph(), SmallBinding(subject_.axes, position_, kBriefSize))) {
     sizes = {kBriefSize};
   }
   RETURN_IF_ERROR(Look());

@@ -7,6 +7,7 @@
 
 #include "runtime/certify/certificate.h"
 #include "runtime/graph/extent.h"
+#include "runtime/ops/axis/axis_rule.h"
 
 namespace reprise {
 
@@ -33,12 +34,18 @@ struct ModelAxis {
   // with finer ones takes no other sizes. A request of another size runs exact, or is refused
   // there.
   int64_t step = 1;
+  // The size up to which the ops prove the certificate beyond its buckets, so that larger requests
+  // may open further ones; 0: it ends at the largest bucket.
+  int64_t opens_to = 0;
 
   // Returns the smallest size no less than `length` that the axis may be looked at with.
   int64_t Fitting(int64_t length) const {
     return RoundUpTo(length < smallest ? smallest : length, step);
   }
 };
+
+// Returns the demands on masks that a certificate makes.
+MaskNeeds NeedsOf(const AxisCertificate& certificate);
 
 // Takes the certificate of `axis` away, for `reason`.
 void Refuse(ModelAxis& axis, std::string reason);

@@ -44,6 +44,8 @@ struct AffineDim {
   bool Moves() const;
   // Exactly the size of `axis`, nothing else.
   bool IsAxis(size_t axis) const;
+
+  friend bool operator==(const AffineDim&, const AffineDim&) = default;
 };
 
 struct OutputShape {
@@ -51,6 +53,8 @@ struct OutputShape {
   std::vector<AffineDim> dims;
 
   Shape At(absl::Span<const int64_t> sizes) const;
+
+  friend bool operator==(const OutputShape&, const OutputShape&) = default;
 };
 
 struct OutputFit {

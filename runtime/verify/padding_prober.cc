@@ -13,10 +13,10 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
-#include "runtime/passes/specialize/specialize.h"
 #include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/data_values.h"
 #include "runtime/verify/mask_inputs.h"
+#include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
 namespace {
@@ -32,9 +32,13 @@ constexpr double kLargestTelling = 1e6;
 std::vector<double> TellingNumbers(const Graph& graph) {
   constexpr size_t kMost = 16;
   std::set<double> numbers;
+  // A number that sizes are compared with says nothing of contents.
+  const std::set<ValueId> data = FindDataValues(graph);
   for (const NodeId id : graph.NodeIds()) {
-    if (!IsComparison(graph.node(id).op)) continue;
-    for (const ValueId input : graph.node(id).inputs) {
+    const std::vector<ValueId>& inputs = graph.node(id).inputs;
+    const auto is_data = [&](ValueId input) { return data.contains(input); };
+    if (!IsComparison(graph.node(id).op) || absl::c_none_of(inputs, is_data)) continue;
+    for (const ValueId input : inputs) {
       const Tensor* constant = graph.ConstantOf(input);
       if (constant == nullptr || constant->num_elements() > 4) continue;
       for (const double value : constant->ToDoubles()) {
@@ -95,7 +99,7 @@ void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int p
                                   : axis.is_batch     ? 2
                                                       : kDefaultSize;
     }
-    return Specialize(graph, binding).ok();
+    return IsTaken(graph, binding);
   };
   if (takes(options.sizes)) return;
   for (const int64_t size : kLengths) {

@@ -9,7 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/read/size_regions.h"
 #include "runtime/verify/packed_trial.h"
 #include "runtime/verify/packing_check.h"
 #include "runtime/verify/padding_leak.h"
@@ -75,6 +77,27 @@ void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
   }
 }
 
+// Returns the graphs that sizes of an axis choose between, in words: "; graphs by sequence: to 100,
+// from 101 (node 'gt' (Greater))". Empty: one for all sizes that are read.
+std::string GraphsText(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {
+  constexpr int64_t kRead = 1024;
+  constexpr size_t kShown = 4;
+  const ModelAxis& axis = axes[position];
+  SizeRegions regions(graph, SmallBinding(axes, position, axis.Fitting(1)));
+  // One position broadcasts: it has a graph of its own in most models.
+  const auto boundaries = regions.BoundariesAlong(
+      axis.symbol, axis.Fitting(2), std::max(kRead, 2 * axis.smallest), axis.step, kShown + 1);
+  if (boundaries.empty()) return "";
+  std::string text =
+      absl::StrCat("; graphs by ", axis.label, ": to ", boundaries.front().from - axis.step);
+  for (size_t i = 0; i < std::min(boundaries.size(), kShown); ++i) {
+    const auto& [from, node] = boundaries[i];
+    absl::StrAppend(&text, ", from ", from);
+    if (node != kNone) absl::StrAppend(&text, " (", AxisNodeName(graph, graph.node(node)), ")");
+  }
+  return boundaries.size() > kShown ? absl::StrCat(text, " and more") : text;
+}
+
 // The decisions made by sizes of axes, where some axis is padded while sizes of others decide.
 class Decisions {
  public:
@@ -91,9 +114,11 @@ class Decisions {
     for (size_t i = 0; i < axes.size(); ++i) {
       const AxisFinding finding = FindSizeChoices(readings_, i, /*largest=*/0, /*forms=*/true);
       if (finding.proved()) continue;
+      const std::string graphs = GraphsText(subject_.graph, axes, i);
       axes[i].decision = {.words = MixingWords(finding)};
+      axes[i].certificate.reason += graphs;
       if (!axes[i].certificate.certified) continue;
-      axes[i].decision.alike_up_to = LargestTaken(axes, subject_.graph, i, buckets_[i]);
+      axes[i].decision.alike_up_to = LargestPadded(axes, i);
       const absl::Status alike = CheckPadded(axes, i);
       if (alike.ok()) continue;
       axes[i].decision.alike_up_to = 0;
@@ -116,10 +141,14 @@ class Decisions {
     slice[axis] = largest;
     std::vector<int64_t> padded_to;
     for (size_t i = 0; i < axes.size(); ++i) {
-      padded_to.push_back(
-          axes[i].certificate.certified ? LargestTaken(axes, subject_.graph, i, buckets_[i]) : 0);
+      padded_to.push_back(axes[i].certificate.certified ? LargestPadded(axes, i) : 0);
     }
     return SliceProof(subject_, slice, std::move(padded_to)).Run();
+  }
+
+  int64_t LargestPadded(const std::vector<ModelAxis>& axes, size_t axis) const {
+    return axes[axis].opens_to > 0 ? axes[axis].opens_to
+                                   : LargestTaken(axes, subject_.graph, axis, buckets_[axis]);
   }
 
   const SizeReadings& readings_;
@@ -196,6 +225,7 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     RefuseUnprovedProducts(subject_.output_shapes, own, axes);
     return absl::OkStatus();
   }));
+  if (ranges.ok()) RETURN_IF_ERROR(OpenFurther(axes, options, *ranges));
   Decisions(lanes_.readings(), subject_, buckets).Note(axes);
   for (const size_t i : wanted) {
     if (!rests[i].has_value() || !axes[i].certificate.certified) continue;
@@ -219,6 +249,27 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     findings.by_request = request_proof.Run(lanes_, *ranges, largest);
   }
   return findings;
+}
+
+absl::Status PaddingProof::OpenFurther(std::vector<ModelAxis>& axes, const Options& options,
+                                       absl::Span<const InputRange> ranges) {
+  if (options.farthest == nullptr) return absl::OkStatus();
+  return lanes_.ForEach(axes.size(), [&](size_t i, const PaddingProber& prober) {
+    ModelAxis& axis = axes[i];
+    if (!axis.certificate.certified || !axis.certificate.proved) return absl::OkStatus();
+    const int64_t size = options.farthest(i);
+    if (size == 0) return absl::OkStatus();
+    AxisFinding finding;
+    const bool read =
+        WhereMemoryAllows([&] { finding = prober.FindLeak(i, ranges, size, axis.certificate); });
+    const bool holds = read && finding.proved() &&
+                       finding.needs.Within(NeedsOf(axis.certificate)) &&
+                       (finding.shallow.empty() || !axis.certificate.shallow.empty());
+    if (!holds || !options.shapes_hold(i, size)) return absl::OkStatus();
+    axis.opens_to = size;
+    absl::StrAppend(&axis.certificate.reason, "; proved for sizes up to ", size);
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::optional<PendingProof>> PaddingProof::Defer(

@@ -48,6 +48,11 @@ class PaddingProof {
   struct Options {
     std::vector<std::vector<int64_t>> buckets;  // one list per axis
     bool try_packed = false;                    // the packed form is wanted, where there is one
+    // Returns the largest size of an axis at which buckets may open beyond its own; 0: none. Empty:
+    // for no axis.
+    std::function<int64_t(size_t position)> farthest;
+    // Returns whether the shapes of outputs are as they were fitted up to this size.
+    std::function<bool(size_t position, int64_t size)> shapes_hold;
   };
   struct Findings {
     PendingProof pending;
@@ -94,6 +99,10 @@ class PaddingProof {
                                                  absl::Span<const InputRange> ranges,
                                                  const ProbeOptions& options,
                                                  const PaddingProber& prober) const;
+  // Fills in how far those of `axes` that the ops prove at their buckets may open larger ones.
+  // Reads the model, and runs nothing.
+  absl::Status OpenFurther(std::vector<ModelAxis>& axes, const Options& options,
+                           absl::Span<const InputRange> ranges);
   absl::StatusOr<AxisCertificate> ConfirmAxis(const PendingProof::Axis& left,
                                               absl::Span<const InputRange> ranges,
                                               const PaddingProber& prober) const;

@@ -6,6 +6,7 @@
 
 #include "runtime/graph/graph.h"
 #include "runtime/passes/read/size_regions.h"
+#include "runtime/passes/read/value_shapes.h"
 
 namespace reprise {
 namespace {
@@ -59,10 +60,15 @@ int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t 
   return 1;
 }
 
+bool IsTaken(const Graph& graph, const Binding& sizes) {
+  return ValueShapes(graph).Takes(sizes.axes).ok();
+}
+
 int64_t LargestTaken(const std::vector<ModelAxis>& axes, const Graph& graph, size_t position,
                      const std::vector<int64_t>& buckets) {
+  ValueShapes shapes(graph, SmallBinding(axes, position, 0));
   for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-    if (Specialize(graph, SmallBinding(axes, position, *bucket)).ok()) return *bucket;
+    if (shapes.Takes({{axes[position].symbol, *bucket}}).ok()) return *bucket;
   }
   return 0;
 }

@@ -37,6 +37,9 @@ void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOpt
 // or none is known to be right.
 int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position);
 
+// Returns whether the model takes the sizes, within the limits of one that is compiled.
+bool IsTaken(const Graph& graph, const Binding& sizes);
+
 // Returns the largest of `buckets` that the model takes (those beyond are dropped later); 0 without
 // one.
 int64_t LargestTaken(const std::vector<ModelAxis>& axes, const Graph& graph, size_t position,

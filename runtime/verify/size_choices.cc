@@ -29,8 +29,6 @@ using Use = SizeUse;
 constexpr std::pair<int64_t, int64_t> kReadSizes[] = {
     {19, 4}, {7, 4}, {67, 34}, {64, 32}, {227, 32}, {224, 32}, {1031, 468}, {4099, 904}};
 constexpr int64_t kReadBatch = 3;
-// A request may have more of an axis than any bucket.
-constexpr int64_t kLargestRequest = 1 << 20;
 // "To the end", as exporters write it, is any number beyond all sizes.
 constexpr int64_t kBeyondAllSizes = 1'000'000'000;
 

@@ -30,6 +30,9 @@
 
 namespace reprise {
 
+// A request may have more of an axis than any bucket, up to this many.
+inline constexpr int64_t kLargestRequest = 1 << 20;
+
 // A model read for all sizes that requests may have.
 //
 // Ownership: borrows everything. Threads: all methods from any; the first to ask reads, the others

@@ -139,16 +139,6 @@ absl::Status NotPadded(const ModelAxis& axis, absl::string_view why) {
       absl::StrCat("axis ", axis.label, " is not padded there: ", why));
 }
 
-// Returns the demands on masks that a certificate makes already.
-MaskNeeds NeedsOf(const AxisCertificate& certificate) {
-  MaskNeeds needs = {.together = certificate.together};
-  for (const auto& [input, places] : certificate.must_count) {
-    const bool first = needs.places == CountingPlaces::kNone;
-    needs.places = first ? places : std::min(needs.places, places);
-  }
-  return needs;
-}
-
 }  // namespace
 
 SliceProof::SliceProof(const ProofSubject& subject, const SizeSlices::Slice& slice,
@@ -214,7 +204,7 @@ int64_t SliceProof::LargestTaken(size_t position) const {
                                       : axes_[i].is_batch ? 1
                                                           : axes_[i].Fitting(kComparedOthers[0]);
     }
-    if (Specialize(subject_.graph, binding).ok()) return size;
+    if (IsTaken(subject_.graph, binding)) return size;
   }
   return 0;
 }

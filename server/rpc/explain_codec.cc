@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/shown_text.h"
@@ -34,6 +35,21 @@ absl::string_view ExactRows(CountingPlaces must_count) {
   return "";
 }
 
+// Returns what becomes of requests beyond the largest bucket of `axis`.
+std::string BeyondBuckets(const BucketPolicy& policy, const std::string& axis) {
+  const auto buckets =
+      absl::c_find_if(policy.axes, [&](const AxisBuckets& one) { return one.axis == axis; });
+  if (buckets == policy.axes.end()) return "";
+  const int64_t last = buckets->sizes.back();
+  if (policy.overflow == BucketPolicy::Overflow::kReject) {
+    return absl::StrCat("; longer than ", last, " is refused");
+  }
+  const std::string exact = absl::StrCat("; longer than ", buckets->Largest(), " runs exact");
+  if (buckets->opens_to <= last) return exact;
+  return absl::StrCat("; longer than ", last, " opens buckets by itself: ", buckets->OpeningText(),
+                      exact);
+}
+
 std::string Consequence(const Model& model, const ModelAxis& axis, bool certified) {
   if (!certified && model.packing() != nullptr) {
     const Packing& packing = *model.packing();
@@ -49,8 +65,6 @@ std::string Consequence(const Model& model, const ModelAxis& axis, bool certifie
   }
   if (!certified) return "never padded: every size gets a recipe of its own, or runs eagerly";
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  const auto largest = policy->Largest(axis.label);
-  const bool reject = policy->overflow == BucketPolicy::Overflow::kReject;
   const std::string padding =
       model.packing_refusal().empty()
           ? "padded to the next bucket"
@@ -61,10 +75,8 @@ std::string Consequence(const Model& model, const ModelAxis& axis, bool certifie
                           ? absl::StrCat("packed: requests lie one after another, up to ",
                                          model.packing()->buckets().back(), " tokens a replay")
                           : padding,
-                      bounded                ? absl::StrCat("; sizes are ", range->second.Text())
-                      : !largest.has_value() ? ""
-                      : reject ? absl::StrCat("; longer than ", *largest, " is refused")
-                               : absl::StrCat("; longer than ", *largest, " runs exact"));
+                      bounded ? absl::StrCat("; sizes are ", range->second.Text()) : "",
+                      bounded ? "" : BeyondBuckets(*policy, axis.label));
 }
 
 void EncodeBoundaries(const std::vector<std::string>& axes, const BoundarySets& sets,

@@ -5,13 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from testing import media
+from testing import media, models
 from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference
 
 MODELS = {"recording": media.recording, "one_side": media.picture_of_one_side,
           "compared": media.texts_and_pictures, "end": media.text_end,
-          "masked": media.picture_with_mask, "points": media.points_in_parts}
+          "masked": media.picture_with_mask, "points": media.points_in_parts,
+          "strided": media.strided_recording, "image": models.masked_image}
 
 
 NAMED = """parameters { key: "reprise.buckets.sequence" value { string_value: "1024" } }
@@ -35,6 +36,7 @@ def ask(served, name, **inputs):
 
 
 LARGEST = 163_920  # samples: as many frames as a text has tokens in its largest bucket
+FARTHEST = 1 << 20  # sizes for which a model is read
 
 
 @pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 512, 777, 1001, 16001])
@@ -46,9 +48,39 @@ def test_recordings_are_padded_up_to_their_largest_bucket(served, rng, length):
         assert length <= int(re.search(r"_s(\d+)$", bucket).group(1)) <= LARGEST
 
 
-def test_a_recording_beyond_the_largest_bucket_runs_at_its_own_size(served, rng):
+def test_recordings_beyond_the_largest_bucket_open_the_next_one(served, rng):
     samples = rng.standard_normal((1, LARGEST + 80), np.float32)
+    bucket = ask(served, "recording", samples=samples).bucket
+    assert LARGEST + 80 <= int(re.fullmatch(r"b1_s(\d+)", bucket).group(1)) <= LARGEST * 1.25
+    samples = rng.standard_normal((1, FARTHEST + 1), np.float32)
     assert ask(served, "recording", samples=samples).bucket == "exact"
+
+
+def test_recordings_of_many_lengths_open_few_buckets(served, rng):
+    """Before anything is learnt: beyond 512 samples no bucket is listed."""
+    recipes, sent, computed = set(), 0, 0
+    for length in np.linspace(900, 16000, 40).astype(int):
+        answer = ask(served, "strided", samples=rng.standard_normal((1, length), np.float32))
+        size = int(re.fullmatch(r"b1_s(\d+)", answer.bucket).group(1))
+        assert length <= size <= length * 1.25
+        recipes.add(answer.recipe)
+        sent, computed = sent + length, computed + size
+    assert len(recipes) <= 14
+    assert 1 - sent / computed <= 0.25
+    # Rows share what was opened.
+    rows = ask(served, "strided", samples=rng.standard_normal((3, 990), np.float32))
+    assert rows.bucket == "b4_s992"
+    text = served[0].reprise("explain", "strided")
+    assert "longer than 512 opens buckets by itself: 640, 800, 992 and so on up to " in text
+
+
+@pytest.mark.parametrize("height,width,bucket", [(600, 700, "height_640_width_800"),
+                                                 (513, 40, "height_640_width_64")])
+def test_pictures_beyond_the_largest_bucket_open_the_next_one(served, rng, height, width, bucket):
+    for rows in (1, 2):
+        answer = ask(served, "image", pixels=rng.standard_normal((rows, height, width), np.float32),
+                     mask=np.ones((rows, height, width), np.float32))
+        assert answer.bucket == f"b1_{bucket}"
 
 
 def test_recordings_of_several_lengths_share_a_bucket_that_is_named(served, rng):
@@ -76,11 +108,8 @@ def test_pictures_beside_texts_have_buckets_of_rows(served, rng, texts, pictures
     ids = rng.integers(0, 100, (texts, 7))
     pixels = rng.standard_normal((pictures, 3, 32, 32), np.float32)
     bucket = ask(served, "compared", input_ids=ids, pixel_values=pixels).bucket
-    rows = {1: 1, 2: 2, 3: 4, 5: 8, 17: 32}
-    if texts == 33:
-        assert bucket == "exact"
-    else:
-        assert f"texts_{rows[texts]}" in bucket and f"pictures_{rows[pictures]}" in bucket
+    rows = {1: 1, 2: 2, 3: 4, 5: 8, 17: 32, 33: 40}
+    assert f"texts_{rows[texts]}" in bucket and f"pictures_{rows[pictures]}" in bucket
 
 
 @pytest.mark.parametrize("length", [1, 5, 77])

@@ -56,7 +56,7 @@ MAY_INCLUDE = {
     "runtime/passes/pack": ["runtime/passes/match", "runtime/passes/specialize"],
     "runtime/passes/paged": ["runtime/passes/pack", "runtime/passes/read"],
     "runtime/passes/cut": ["runtime/passes/kit"],
-    "runtime/passes/live": ["runtime/passes/specialize"],
+    "runtime/passes/live": ["runtime/passes/read"],
     "runtime/passes": ["runtime/passes/specialize", "runtime/passes/simplify",
         "runtime/passes/fuse", "runtime/passes/layout", "runtime/passes/pack",
         "runtime/passes/paged", "runtime/passes/cut", "runtime/passes/live",

@@ -31,6 +31,24 @@ def recording(seed=0):
                    [("frames", TensorProto.FLOAT, ["batch", None, 24])])
 
 
+def strided_recording(seed=0):
+    """[batch, samples] -> [batch, 24]: four convolutions that halve a recording, and the mean of it."""
+    g = Graph(17)
+    rng = np.random.default_rng(seed)
+    x = g.unsqueeze("samples", 1)
+    channels = 1
+    for _ in range(4):
+        scale = 1 / np.sqrt(4 * channels)
+        x = g.node("Conv", x, g.const(rng.standard_normal((16, channels, 4)) * scale),
+                   kernel_shape=[4], strides=[2])
+        x = g.node("Relu", x)
+        channels = 16
+    x = g.node("ReduceMean", x, axes=[2], keepdims=0)
+    g.rename(g.node("MatMul", x, g.const(rng.standard_normal((16, 24)))), "sound")
+    return g.model([("samples", TensorProto.FLOAT, ["batch", "length"])],
+                   [("sound", TensorProto.FLOAT, ["batch", 24])])
+
+
 def picture_of_one_side(seed=0):
     """[batch, 3, side, side] -> [batch, 17, 8]: a position for each patch of a side of 224 to 279."""
     g = Graph(17)

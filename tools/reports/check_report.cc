@@ -33,6 +33,12 @@ std::string DimsText(const std::vector<Dim>& dims) {
       "]");
 }
 
+// Returns "16,32,64, then 80, 96, 112 and so on up to 4096".
+std::string BucketsText(const AxisBuckets& buckets) {
+  const std::string opening = buckets.OpeningText();
+  return absl::StrCat(absl::StrJoin(buckets.sizes, ","), opening.empty() ? "" : ", then ", opening);
+}
+
 // A name with '#' in place of each number.
 std::string PatternOf(absl::string_view name) {
   std::string pattern;
@@ -93,7 +99,7 @@ std::string AxesText(const Model& model) {
     table.AddRow({axis.label, axis.symbol,
                   model.packing() != nullptr ? "packed"
                   : buckets == nullptr       ? "exact sizes"
-                                             : absl::StrJoin(buckets->sizes, ","),
+                                             : BucketsText(*buckets),
                   certificate.certified ? "certified" : "never", words});
   }
   return table.Text();
@@ -122,11 +128,17 @@ std::string PackingText(const Model& model) {
                ? ""
                : absl::StrCat("requests are padded, not packed: ", model.packing_refusal(), "\n\n");
   }
+  std::string longer = " run at their exact sizes";
+  for (const AxisBuckets& buckets : model.buckets()->axes) {
+    if (const std::string opening = buckets.OpeningText(); !opening.empty()) {
+      longer = absl::StrCat(" are padded, to buckets that open by themselves: ", opening);
+    }
+  }
   return absl::StrCat(
       "requests are packed: they lie one after another in a replay, and no padding is computed\n",
       model.packs_whole_requests() ? absl::StrCat("  ", model.packing_reason(), "\n") : "",
       "  numbers of tokens that recipes are compiled for: ", absl::StrJoin(packing->buckets(), ","),
-      "\n  requests longer than ", packing->longest(), " run at their exact sizes\n\n");
+      "\n  requests longer than ", packing->longest(), longer, "\n\n");
 }
 
 // Returns whether the server can keep the cache of a decoder; nothing for a model without one.

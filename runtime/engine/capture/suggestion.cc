@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/engine/load/policy_maker.h"
@@ -89,6 +90,24 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
   return absl::StrJoin(lines, " and ");
 }
 
+// Returns what makes a bucket ready before it is asked for. One that opened by itself is none of
+// all buckets, which a warm-up may name, before a list has it.
+std::string ForBucket(const Model& model, const CaptureTarget& target) {
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<std::string> lines;
+  for (const ModelAxis& axis : model.axes()) {
+    const auto size = target.key.binding.axes.find(axis.symbol);
+    if (size == target.key.binding.axes.end()) continue;
+    for (const AxisBuckets& buckets : policy->axes) {
+      if (buckets.axis != axis.label || !policy->IsOpened(axis.label, size->second)) continue;
+      lines.push_back(Line(BucketsParameter(axis),
+                           absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", size->second)));
+    }
+  }
+  const bool all = absl::c_linear_search(model.options().warmup, "all");
+  return lines.empty() || !all ? WarmupWith(model, target.bucket) : absl::StrJoin(lines, " and ");
+}
+
 std::string ForExactShape(const Model& model, const CaptureTarget& target) {
   if (target.variant != nullptr) {
     return "none: the request overrides an initialiser, or has sizes that the axes do not have";
@@ -134,7 +153,7 @@ std::string SuggestionFor(const Model& model, const CaptureTarget& target, Compi
   }
   if (!target.section.empty()) return "none: sizes after a cut depend on the data";
   return target.exact || model.axes().empty() ? ForExactShape(model, target)
-                                              : WarmupWith(model, target.bucket);
+                                              : ForBucket(model, target);
 }
 
 }  // namespace reprise

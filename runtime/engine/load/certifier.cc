@@ -66,14 +66,19 @@ void DeclareOutputs(ModelDraft& model) {
 
 }  // namespace
 
-absl::Status Certifier::FitShapes(ModelDraft& model) const {
+absl::StatusOr<OutputFit> Certifier::FitOutputs(const ModelDraft& model,
+                                                const std::map<size_t, int64_t>& farther) const {
   std::vector<std::string> symbols;
   std::vector<FitRange> ranges;
-  for (const ModelAxis& axis : model.proof->axes) {
+  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+    const ModelAxis& axis = model.proof->axes[i];
     symbols.push_back(axis.symbol);
     int64_t largest = 3;
     for (const int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
       largest = std::max(largest, bucket + 1);
+    }
+    if (const auto far = farther.find(i); far != farther.end()) {
+      largest = std::max(largest, far->second);
     }
     // A stride as long as the largest bucket first differs beyond that bucket.
     ranges.push_back({.largest = RoundUpTo(2 * largest + 3, axis.step),
@@ -92,6 +97,11 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
                           /*multiplies=*/!model.signature->live_inputs.empty());
     if (fit.ok()) break;
   }
+  return fit;
+}
+
+absl::Status Certifier::FitShapes(ModelDraft& model) const {
+  absl::StatusOr<OutputFit> fit = FitOutputs(model, {});
   if (!fit.ok()) {
     for (ModelAxis& axis : model.proof->axes) Refuse(axis, std::string(fit.status().message()));
     return absl::OkStatus();
@@ -109,13 +119,13 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
 }
 
 absl::Status Certifier::DescribeOutputs(ModelDraft& model) const {
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(*model.program->graph, {}));
+  ASSIGN_OR_RETURN(const SizeReading reading, ReadSizes(*model.program->graph, Binding()));
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
-    const Value& value = specialized.value(specialized.outputs()[i]);
+    const SizeReading::Value& value = reading.values[static_cast<size_t>(reading.outputs[i])];
     model.signature->recipe_outputs[i].dtype = value.dtype;
     model.signature->recipe_outputs[i].dims.clear();
-    for (int64_t size : *value.shape)
-      model.signature->recipe_outputs[i].dims.push_back({.size = size});
+    for (const Size size : *value.shape)
+      model.signature->recipe_outputs[i].dims.push_back({.size = size.hint()});
   }
   return absl::OkStatus();
 }
@@ -125,7 +135,8 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   for (const ModelAxis& axis : model.proof.axes) {
     absl::StrAppend(&settings, "axis ", axis.label, ": ",
                     absl::StrJoin(PolicyMaker::BucketSizes(model, axis), ","),
-                    model.options.no_padding.contains(axis.label) ? " off" : "", "\n");
+                    model.options.no_padding.contains(axis.label) ? " off" : "", " ",
+                    PolicyMaker::OpeningText(model.options, axis), "\n");
   }
   if (model.options.packing == PackingMode::kAuto) absl::StrAppend(&settings, "packing auto\n");
   if (model.options.precision != Precision::kExact) {
@@ -181,6 +192,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
         model.proof->axes[i].certificate = std::move(findings->axes[i]);
         model.proof->axes[i].smallest = findings->smallest[i];
         model.proof->axes[i].decision = std::move(findings->decisions[i]);
+        model.proof->axes[i].opens_to = findings->opens_to[i];
       }
       model.proof->any_mask_measured = findings->any_mask_measured;
       model.proof->output_shapes = std::move(findings->outputs);
@@ -246,6 +258,7 @@ void Certifier::Keep(const ModelView& model, const std::map<size_t, AxisCertific
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);
     findings.decisions.push_back(axis.decision);
+    findings.opens_to.push_back(axis.opens_to);
   }
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.signature.recipe_outputs)
@@ -337,6 +350,11 @@ absl::Status Certifier::Certify(ModelDraft& model) const {
 absl::Status Certifier::Measure(ModelDraft& model) const {
   PaddingProof::Options options = {.buckets = PolicyMaker::BucketsByAxis(model.view()),
                                    .try_packed = model.options.packing != PackingMode::kOff};
+  options.farthest = [&](size_t axis) { return PolicyMaker::FarthestSize(model.view(), axis); };
+  options.shapes_hold = [&](size_t axis, int64_t size) {
+    const absl::StatusOr<OutputFit> fit = FitOutputs(model, {{axis, size}});
+    return fit.ok() && fit->outputs == model.proof->output_shapes;
+  };
   ModelRunners::Options equipment = RunnersOf(model.view(), ThreadsOfLoad());
   equipment.make_packing = [&] { return ModelPacker::Make(model.view(), options.buckets); };
   ModelRunners runners(std::move(equipment));

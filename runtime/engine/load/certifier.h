@@ -44,6 +44,10 @@ class Certifier {
   absl::Status Extend(const ModelView& model, size_t axis, int64_t size) const;
 
  private:
+  // Returns the fitted shapes of outputs up to the buckets of each axis, or beyond them to the
+  // sizes of `farther`, by axis.
+  absl::StatusOr<OutputFit> FitOutputs(const ModelDraft& model,
+                                       const std::map<size_t, int64_t>& farther) const;
   // Fits the shapes of outputs; an axis that they do not follow is refused.
   absl::Status FitShapes(ModelDraft& model) const;
   // Describes a model without axes: dtypes and shapes as they are.

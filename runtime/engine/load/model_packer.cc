@@ -8,7 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/attention/segment_op.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "runtime/passes/read/value_shapes.h"
 #include "runtime/verify/packing_check.h"
 
 namespace reprise {
@@ -126,9 +126,9 @@ absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
   PackOptions options = {.batch = model.proof.axes[model.signature.batch_axis].symbol,
                          .sequence = model.proof.axes[sequence].symbol};
   // Buckets beyond the sizes that the model takes are dropped later; so here.
+  ValueShapes shapes(*model.program.graph, {.axes = {{options.batch, kFewRows}}});
   for (const int64_t length : buckets[sequence]) {
-    const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
-    if (options.longest > 0 && !Specialize(*model.program.graph, binding).ok()) break;
+    if (options.longest > 0 && !shapes.Takes({{options.sequence, length}}).ok()) break;
     options.longest = length;
   }
   ASSIGN_OR_RETURN(Packing packing, Packing::Make(*model.program.graph, options, sequence,

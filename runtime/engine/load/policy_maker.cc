@@ -9,11 +9,16 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/read/value_shapes.h"
 #include "runtime/shapes/dim_expression.h"
+#include "runtime/verify/size_choices.h"
 
 namespace reprise {
 namespace {
@@ -39,24 +44,6 @@ constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
 // which other requests may have to wait for.
 constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
 
-// Returns the bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error
-// where the model does not take that many rows.
-absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
-                                     int64_t rows) {
-  ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));
-  int64_t bytes = 0;
-  const auto add = [&](ValueId id) {
-    if (id == kNone) return;
-    const Value& value = graph.value(id);
-    bytes += NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));
-  };
-  for (const ValueId input : graph.inputs()) add(input);
-  for (const NodeId node : graph.NodeIds()) {
-    for (const ValueId output : graph.node(node).outputs) add(output);
-  }
-  return bytes;
-}
-
 // Returns the most rows of a replay where nothing is configured. A model whose only size is its
 // rows may get thousands of them in a request, if they are small: one replay takes as many as are
 // cheap to compute and to hold in memory.
@@ -65,10 +52,11 @@ int64_t MostRows(const ModelView& model) {
   if (model.proof.axes.size() != 1 || !model.proof.axes[0].is_batch) return kUsual;
   constexpr int64_t kFew = 2, kMore = 2 * kFew;
   const std::string& batch = model.proof.axes[0].symbol;
-  const absl::StatusOr<int64_t> few = BytesWritten(*model.program.graph, batch, kFew);
-  const absl::StatusOr<int64_t> more = BytesWritten(*model.program.graph, batch, kMore);
+  ValueShapes shapes(*model.program.graph);
+  const auto few = shapes.BytesAt({{batch, kFew}});
+  const auto more = shapes.BytesAt({{batch, kMore}});
   if (!few.ok() || !more.ok()) return kUsual;
-  const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
+  const int64_t a_row = std::max<int64_t>((more->all - few->all) / (kMore - kFew), 1);
   const ModelOptions& options = model.options;
   const int64_t parameter_bytes = model.program.owner->parameters().leaf_bytes();
   int64_t most = std::min({kBytesOfSmallRows / a_row, options.max_batch_tokens,
@@ -95,17 +83,57 @@ bool CountsSamples(const ModelView& model, const ModelAxis& axis) {
 }
 
 // Returns the samples that give, after all strides, as many positions as other axes have in their
-// buckets.
+// buckets, in the steps in which buckets open.
 std::vector<int64_t> SamplesOfPositions(const ModelAxis& axis) {
   const auto coarser = [](const Extent& a, const Extent& b) { return a.stride < b.stride; };
   const Extent last = *absl::c_max_element(axis.extents, coarser);
-  std::vector<int64_t> sizes;
-  for (const int64_t positions : BucketPolicy::DefaultPositions()) {
+  const auto samples_of = [&](int64_t positions) {
     const int64_t samples = positions * last.stride - last.offset;
-    sizes.push_back(RoundUpTo(std::max(samples, axis.whole_from), axis.step));
+    return RoundUpTo(std::max(samples, axis.whole_from), axis.step);
+  };
+  const std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
+  AxisBuckets buckets = {.sizes = {samples_of(positions.front())},
+                         .opens_to = samples_of(positions.back()),
+                         .step = axis.step};
+  while (buckets.sizes.back() < buckets.opens_to) {
+    buckets.sizes.push_back(buckets.After(buckets.sizes.back()));
   }
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
+  return buckets.sizes;
+}
+
+// Limits on one row of a replay whose bucket opened by itself: on the operands of one node
+// together, and on a table that sizes make.
+constexpr int64_t kMostOpenedBytes = int64_t{1} << 30;
+constexpr int64_t kMostOpenedTable = int64_t{32} << 20;
+
+// Returns the bytes of the largest table of positions by positions that a proof makes of attention,
+// which it reads as products and a softmax.
+int64_t LargestScores(const Graph& graph, const ValueShapes::Shapes& shapes) {
+  int64_t longest = 0;
+  for (const NodeId id : graph.NodeIds()) {
+    const OpRow* row = FindOp(graph.node(id).op);
+    if (row == nullptr || row->axis != ops::AttentionAxis) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      if (input == kNone || !shapes[static_cast<size_t>(input)].has_value()) continue;
+      const Shape& shape = *shapes[static_cast<size_t>(input)];
+      for (size_t d = 0; d + 1 < shape.size(); ++d) longest = std::max(longest, shape[d]);
+    }
+  }
+  return SaturatingProduct(SaturatingProduct(longest, longest), sizeof(float));
+}
+
+// Returns the multiples that buckets of the axis have.
+int64_t StepOf(const ModelOptions& options, const ModelAxis& axis) {
+  const auto range = options.ranges.find(axis.label);
+  return range == options.ranges.end() ? axis.step : std::lcm(axis.step, range->second.multiple);
+}
+
+// Returns whether nothing says where the buckets of the axis end.
+bool MayOpen(const ModelOptions& options, const ModelAxis& axis) {
+  const auto range = options.ranges.find(axis.label);
+  const bool ends = range != options.ranges.end() && range->second.most != kLargestSize;
+  return !axis.is_batch && !ends && !options.buckets.contains(axis.label) &&
+         options.overflow == BucketPolicy::Overflow::kExact;
 }
 
 // Returns whether padding may go as far as boundaries of an earlier run went.
@@ -146,6 +174,60 @@ std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const ModelView& mo
   return buckets;
 }
 
+int64_t PolicyMaker::FarthestSize(const ModelView& model, size_t position) {
+  const std::vector<ModelAxis>& axes = model.proof.axes;
+  const ModelAxis& axis = axes[position];
+  if (!MayOpen(model.options, axis)) return 0;
+  const Graph& graph = *model.program.graph;
+  // The others at their largest sizes: rows of a replay may have all of them.
+  Binding base = SmallBinding(axes, position, axis.Fitting(1));
+  const auto largest = [&](size_t of) {
+    const std::vector<int64_t> sizes = BucketSizes(model, axes[of]);
+    ValueShapes shapes(graph, base);
+    const auto taken = std::find_if(sizes.rbegin(), sizes.rend(), [&](int64_t size) {
+      return shapes.Takes({{axes[of].symbol, size}}).ok();
+    });
+    return taken == sizes.rend() ? 0 : *taken;
+  };
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (i == position || axes[i].is_batch) continue;
+    base.axes[axes[i].symbol] = std::max(largest(i), base.axes[axes[i].symbol]);
+  }
+  ValueShapes shapes(graph, base);
+  const int64_t most_bytes = model.options.max_arena_bytes;
+  const auto takes = [&](int64_t size) {
+    const absl::StatusOr<ValueShapes::Bytes> bytes = shapes.BytesAt({{axis.symbol, size}});
+    if (!bytes.ok() || bytes->reads_beyond || bytes->largest_node > kMostOpenedBytes ||
+        bytes->largest_table > kMostOpenedTable || (most_bytes > 0 && bytes->all > most_bytes)) {
+      return false;
+    }
+    const absl::StatusOr<ValueShapes::Shapes> values = shapes.At({{axis.symbol, size}});
+    return values.ok() && LargestScores(graph, *values) <= kMostOpenedTable;
+  };
+  const int64_t step = StepOf(model.options, axis);
+  const int64_t bucket = largest(position);
+  if (bucket == 0 || !takes(bucket)) return 0;
+  // In steps from `low`, which it takes, to below `high`, which it does not.
+  int64_t low = bucket / step, high = kLargestRequest / step + 1;
+  for (int64_t next = 2 * low; next < high; next *= 2) {
+    if (takes(next * step)) {
+      low = next;
+    } else {
+      high = next;
+    }
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (takes(middle * step) ? low : high) = middle;
+  }
+  return low * step > bucket ? low * step : 0;
+}
+
+std::string PolicyMaker::OpeningText(const ModelOptions& options, const ModelAxis& axis) {
+  if (!MayOpen(options, axis)) return "closed";
+  return absl::StrCat("in steps of ", StepOf(options, axis), " within ", options.max_arena_bytes);
+}
+
 absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   // Every input of a replay must be cut from requests by rows, or the same for all of them.
   if (model.signature->batch_axis >= 0) {
@@ -174,6 +256,8 @@ absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
     const auto axis = absl::c_find_if(
         model.proof->axes, [&](const ModelAxis& one) { return one.label == buckets.axis; });
     buckets.sizes = BucketSizes(model.view(), *axis);
+    buckets.step = StepOf(model.options, *axis);
+    buckets.opens_to = axis->opens_to;
   }
   policy.max_batch_tokens = model.options.max_batch_tokens;
   policy.overflow = model.options.overflow;
@@ -181,6 +265,17 @@ absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   for (const ModelAxis& axis : model.proof->axes) policy.measured.push_back(axis.label);
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
+  for (const AxisBuckets& open : policy.axes) {
+    if (open.opens_to == 0) continue;
+    AxisSizes row;
+    for (const ModelAxis& axis : model.proof->axes) {
+      row[axis.label] = axis.is_batch ? 1 : BucketSizes(model.view(), axis).back();
+    }
+    for (const AxisBuckets& other : policy.axes) row[other.axis] = other.sizes.back();
+    row[open.axis] = open.opens_to;
+    if (!policy.batch_axis.empty()) row[policy.batch_axis] = 1;
+    policy.max_opened_elements = std::max(policy.max_opened_elements, policy.Elements(row));
+  }
   // By now an axis may have lost its certificate.
   if (model.proof->packing != nullptr && model.proof->packing_reason.empty() &&
       model.proof->certified.size() != model.proof->axes.size()) {
@@ -197,7 +292,7 @@ Binding PolicyMaker::SmallSizes(const Graph& graph, const std::vector<ModelAxis>
     for (const ModelAxis& axis : axes) {
       binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(length);
     }
-    if (Specialize(graph, binding).ok()) return binding;
+    if (ValueShapes(graph).Takes(binding.axes).ok()) return binding;
     if (!first.has_value()) first = std::move(binding);
   }
   return *first;
@@ -209,7 +304,7 @@ absl::Status PolicyMaker::TakesBucket(const Graph& graph, const std::vector<Mode
   for (const ModelAxis& axis : axes) {
     if (axis.label == label) binding.axes[axis.symbol] = size;
   }
-  return Specialize(graph, binding).status();
+  return ValueShapes(graph).Takes(binding.axes);
 }
 
 std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
@@ -222,9 +317,10 @@ std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
           proof = std::shared_ptr<const ModelProof>(model.proof),
           labels = std::move(labels)](size_t axis, int64_t size) {
     const std::string& label = labels[axis];
-    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
     const auto position =
         absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
+    if (size <= position->opens_to) return true;
+    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
     // Certificates end at the largest bucket that the model began with.
     return Certifier(context)
         .Extend({options, *signature, *program, *proof}, position - proof->axes.begin(), size)
@@ -242,12 +338,7 @@ void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
   for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == policy.batch_axis) continue;
     AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
-    for (const ModelAxis& one : model.proof->axes) {
-      if (one.label == axis.label) axis.step = one.step;
-    }
-    if (const auto range = options.ranges.find(axis.label); range != options.ranges.end()) {
-      axis.step = std::lcm(axis.step, range->second.multiple);
-    }
+    axis.step = buckets.step;
     const auto rule = options.learnt_buckets.find(axis.label);
     if (rule != options.learnt_buckets.end()) {
       axis.rule = rule->second;

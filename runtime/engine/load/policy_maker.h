@@ -23,6 +23,12 @@ class PolicyMaker {
   // Returns the sizes that the policy will have along an axis, as configured or by default.
   static std::vector<int64_t> BucketSizes(const ModelView& model, const ModelAxis& axis);
   static std::vector<std::vector<int64_t>> BucketsByAxis(const ModelView& model);
+  // Returns the largest size of the axis at `position` at which buckets may open beyond its own:
+  // one that the model takes, within its memory. 0: none, since the configuration says where
+  // buckets end.
+  static int64_t FarthestSize(const ModelView& model, size_t position);
+  // Returns what FarthestSize depends on in the configuration of an axis, as text.
+  static std::string OpeningText(const ModelOptions& options, const ModelAxis& axis);
   // Returns small sizes that the model takes: of an axis that only takes larger ones the smallest.
   static Binding SmallSizes(const Graph& graph, const std::vector<ModelAxis>& axes);
   // Returns whether the model can be specialised to a bucket of an axis.

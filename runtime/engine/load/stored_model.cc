@@ -150,6 +150,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_certified(axis.certified);
     to->set_decides(findings.decisions[i].words);
     to->set_alike_up_to(findings.decisions[i].alike_up_to);
+    to->set_opens_to(findings.opens_to[i]);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
     for (const std::string& mask : axis.masks) to->add_masks(mask);
     const auto put = [](const std::map<std::string, CountingPlaces>& counts, auto* list) {
@@ -228,6 +229,10 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
       return Damaged(absl::StrCat("that it takes sizes from ", findings.smallest.back(), " on"));
     }
     findings.decisions.push_back({stored.axes(i).decides(), stored.axes(i).alike_up_to()});
+    findings.opens_to.push_back(stored.axes(i).opens_to());
+    if (findings.opens_to.back() < 0 || findings.opens_to.back() > kLargestSize) {
+      return Damaged(absl::StrCat("that buckets open to ", findings.opens_to.back()));
+    }
   }
   for (const auto& output : stored.outputs()) {
     const std::optional<DType> dtype =

@@ -23,7 +23,7 @@ class ModelKey;
 }  // namespace recipe::v1
 
 // Raised when the findings of the measurement change.
-inline constexpr int kCertifyVersion = 17;
+inline constexpr int kCertifyVersion = 18;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
@@ -43,6 +43,7 @@ struct ModelFindings {
   std::vector<AxisCertificate> axes;
   std::vector<int64_t> smallest;        // per axis: the smallest size that the model takes
   std::vector<SizeDecision> decisions;  // one per axis
+  std::vector<int64_t> opens_to;        // one per axis: see ModelAxis
   std::vector<OutputShape> outputs;     // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing prevents packing

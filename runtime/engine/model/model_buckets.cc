@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/model/model.h"
 
@@ -64,8 +65,10 @@ std::optional<std::vector<AxisSizes>> Model::AllBuckets(size_t most) const {
 }
 
 std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
-  return proof_->packing == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
-                                    : PackedLabel(bucket.at(kTokensAxis));
+  const auto tokens = bucket.find(kTokensAxis);
+  return proof_->packing == nullptr || tokens == bucket.end()
+             ? BucketLabel(bucket, buckets()->batch_axis)
+             : PackedLabel(tokens->second);
 }
 
 std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
@@ -73,7 +76,13 @@ std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
   for (const int64_t tokens : proof_->packing->buckets()) {
     if (PackedLabel(tokens) == label) return AxisSizes{{kTokensAxis, tokens}};
   }
-  return std::nullopt;
+  // Requests that are too long to be packed open buckets that are padded.
+  const std::shared_ptr<const BucketPolicy> policy = buckets();
+  std::optional<AxisSizes> bucket = policy->FindBucket(label);
+  const bool opened = bucket.has_value() && absl::c_any_of(*bucket, [&](const auto& one) {
+                        return policy->IsOpened(one.first, one.second);
+                      });
+  return opened ? bucket : std::nullopt;
 }
 
 std::vector<std::string> Model::BucketLabels() const {

@@ -9,7 +9,7 @@
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/windows/resize_op.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "runtime/passes/read/value_shapes.h"
 
 namespace reprise {
 namespace {
@@ -39,8 +39,6 @@ std::vector<std::vector<int64_t>> SizesIn(int64_t step) {
   }
   return rows;
 }
-
-constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 // Positions of `reach` more and `stride` fewer: see ops/axis/axis_layers.cc.
 Extent Through(const Extent& extent, const ops::Windows& w, size_t d, bool rounds_up) {
@@ -89,19 +87,17 @@ absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes
 
 bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
   for (const int64_t other : kOthers) {
+    Binding base;
+    for (const std::string& symbol : axes.others) {
+      const int64_t step = axes.StepOf(symbol);
+      base.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
+    }
+    ValueShapes values(graph, std::move(base));
     const auto at = [&](int64_t size, int64_t rows) -> std::optional<Shapes> {
-      Binding binding;
-      for (const std::string& symbol : axes.others) {
-        const int64_t step = axes.StepOf(symbol);
-        binding.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
-      }
-      if (!axes.batch.empty()) binding.axes[axes.batch] = rows;
-      binding.axes[axes.axis] = size;
-      SpecializeTrace trace;
-      SpecializeOptions options = kOnlyRead;
-      options.trace = &trace;
-      if (!Specialize(graph, binding, options).ok()) return std::nullopt;
-      return std::move(trace.shapes);
+      std::map<std::string, int64_t> sizes = {{axes.axis, size}};
+      if (!axes.batch.empty()) sizes[axes.batch] = rows;
+      absl::StatusOr<Shapes> shapes = values.At(sizes);
+      return shapes.ok() ? std::optional(*std::move(shapes)) : std::nullopt;
     };
     for (const std::vector<int64_t>& sizes : SizesIn(step_)) {
       shapes_.clear();

@@ -72,6 +72,38 @@ absl::StatusOr<std::vector<Shape>> SizeRegions::ShapesAt(
   return shapes;
 }
 
+std::vector<SizeRegions::Boundary> SizeRegions::BoundariesAlong(const std::string& symbol,
+                                                                int64_t smallest, int64_t largest,
+                                                                int64_t step, size_t most) {
+  std::vector<Boundary> boundaries;
+  const Region* before = nullptr;
+  for (int64_t size = smallest; size <= largest && boundaries.size() < most;
+       size = After(symbol, size, largest, step)) {
+    const absl::StatusOr<Region*> here = At({{symbol, size}});
+    if (!here.ok()) {
+      if (has_too_many()) break;
+      before = nullptr;
+      continue;
+    }
+    const bool is_other = before != nullptr && *here != before;
+    if (is_other) boundaries.push_back({.from = size, .node = NodeThatEnds(*before, symbol, size)});
+    before = *here;
+  }
+  return boundaries;
+}
+
+NodeId SizeRegions::NodeThatEnds(const Region& region, const std::string& symbol,
+                                 int64_t size) const {
+  Binding binding = base_;
+  binding.axes[symbol] = size;
+  SizeEvaluator sizes(*region.table, binding.axes);
+  for (const Guard& guard : region.table->guards()) {
+    const std::optional<int64_t> number = sizes.At(guard.form);
+    if (!number.has_value() || !guard.HoldsFor(*number)) return static_cast<NodeId>(guard.origin);
+  }
+  return kNone;
+}
+
 int64_t SizeRegions::After(const std::string& symbol, int64_t size, int64_t largest,
                            int64_t step) const {
   if (size < kMostWalked) return size + step;

@@ -77,6 +77,16 @@ class SizeRegions {
   int64_t After(const std::string& symbol, int64_t size, int64_t largest, int64_t step = 1) const;
   static constexpr int64_t kMostWalked = 2048;
 
+  // A size of an axis from which on another graph is run than just below it.
+  struct Boundary {
+    int64_t from = 0;
+    NodeId node = kNone;  // the node whose rule had to decide; kNone: the model's own bounds
+  };
+  // Returns the boundaries along axis `symbol` from `smallest` up to `largest`, ascending, and
+  // stops after `most` of them; sizes that the model does not take have none.
+  std::vector<Boundary> BoundariesAlong(const std::string& symbol, int64_t smallest,
+                                        int64_t largest, int64_t step, size_t most);
+
   // Returns the regions, the one that was met last first.
   const std::vector<std::unique_ptr<Region>>& regions() const { return regions_; }
   bool has_too_many() const { return !too_many_.empty(); }
@@ -91,6 +101,8 @@ class SizeRegions {
 
  private:
   absl::StatusOr<Region*> At(const std::map<std::string, int64_t>& axes);
+  // Returns the node of the first guard of `region` that does not hold at `size`.
+  NodeId NodeThatEnds(const Region& region, const std::string& symbol, int64_t size) const;
 
   const Graph& graph_;
   const Binding base_;

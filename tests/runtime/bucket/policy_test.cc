@@ -97,6 +97,91 @@ TEST(BucketPolicyTest, BeyondTheLargestIsExactOrRefusedAsConfigured) {
   EXPECT_TRUE(policy.FitBinding(Sizes(3, 600), {"batch"}).ok());
 }
 
+// Samples of recordings: none of the buckets is as long as the requests.
+BucketPolicy Recordings(int64_t opens_to, int64_t step = 1) {
+  BucketPolicy policy = BucketPolicy::Default("batch", {"samples"});
+  policy.axes[1].opens_to = opens_to;
+  policy.axes[1].step = step;
+  policy.max_opened_elements = opens_to;
+  return policy;
+}
+
+TEST(BucketPolicyTest, SizesBeyondTheLargestBucketOpenTheNextOnes) {
+  const BucketPolicy policy = Recordings(20000);
+  EXPECT_EQ(policy.Fit("samples", 512), 512);
+  EXPECT_EQ(policy.Fit("samples", 513), 640);
+  EXPECT_EQ(policy.Fit("samples", 640), 640);
+  EXPECT_EQ(policy.Fit("samples", 641), 800);
+  EXPECT_EQ(policy.Fit("samples", 801), 992);
+  EXPECT_EQ(policy.Fit("samples", 19999), 20000);
+  EXPECT_EQ(policy.Fit("samples", 20001), std::nullopt);
+  EXPECT_EQ(policy.Largest("samples"), 20000);
+  EXPECT_THAT(policy.axes[1].NextOpened(3), ElementsAre(640, 800, 992));
+  EXPECT_TRUE(policy.IsOpened("samples", 800));
+  EXPECT_FALSE(policy.IsOpened("samples", 801));
+  EXPECT_FALSE(policy.IsOpened("samples", 512));
+  EXPECT_TRUE(policy.Validate().ok());
+}
+
+TEST(BucketPolicyTest, FewOpenedBucketsHoldManyLengthsWithLittlePadding) {
+  const BucketPolicy policy = Recordings(1 << 20);
+  std::set<int64_t> buckets;
+  double valid = 0, computed = 0;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t size = 900 + i * (16000 - 900) / 39;
+    const int64_t bucket = policy.Fit("samples", size).value();
+    EXPECT_LE(bucket, size + size / 4);
+    buckets.insert(bucket);
+    valid += static_cast<double>(size);
+    computed += static_cast<double>(bucket);
+  }
+  EXPECT_LE(buckets.size(), 14u);
+  EXPECT_LE(1 - valid / computed, 0.25);
+}
+
+TEST(BucketPolicyTest, OpenedBucketsAreMultiplesThatTheModelTakes) {
+  for (const int64_t step : {1, 3, 14, 32, 100, 512}) {
+    BucketPolicy policy = Recordings(1 << 20 >> 9 << 9, step);
+    policy.axes[1].sizes = {(512 + step - 1) / step * step};
+    policy.axes[1].opens_to = policy.axes[1].sizes[0] + 1000 * step;
+    int64_t before = policy.axes[1].sizes[0];
+    for (const int64_t size : policy.axes[1].NextOpened(100)) {
+      EXPECT_EQ(size % step, 0) << size;
+      EXPECT_GT(size, before);
+      EXPECT_LE(size, std::max(before + before / 4, before + step));
+      before = size;
+    }
+    EXPECT_EQ(before, policy.axes[1].opens_to);
+  }
+}
+
+TEST(BucketPolicyTest, OpenedBucketsHaveLabelsAndAreNoneOfAll) {
+  const BucketPolicy policy = Recordings(20000);
+  const AxisSizes opened = {{"batch", 2}, {"samples", 800}};
+  EXPECT_EQ(*policy.FitBinding({{"batch", 2}, {"samples", 700}}, {"batch", "samples"}), opened);
+  EXPECT_TRUE(policy.IsBucket(opened, {"batch", "samples"}));
+  EXPECT_EQ(policy.FindBucket("b2_s800"), opened);
+  EXPECT_EQ(policy.FindBucket("b2_s801"), std::nullopt);
+  EXPECT_EQ(policy.AllBuckets()->size(),
+            BucketPolicy::Default("batch", {"samples"}).AllBuckets()->size());
+  // More than max_batch_tokens: one row alone.
+  EXPECT_EQ(policy.LargestBatch({{"samples", 8000}}), 1);
+}
+
+TEST(BucketPolicyTest, SeveralAxesOpenWithinTheMemoryOfARow) {
+  BucketPolicy policy = BucketPolicy::Default("batch", {"height", "width"});
+  for (AxisBuckets& axis : policy.axes) axis.opens_to = axis.axis == "batch" ? 0 : 4096;
+  policy.max_opened_elements = 4096 * 512;
+  const std::set<std::string> all = {"batch", "height", "width"};
+  const auto fit = [&](int64_t height, int64_t width) {
+    return *policy.FitBinding({{"batch", 1}, {"height", height}, {"width", width}}, all);
+  };
+  EXPECT_EQ(fit(4000, 500), (AxisSizes{{"batch", 1}, {"height", 4096}, {"width", 512}}));
+  EXPECT_EQ(fit(1000, 1000), (AxisSizes{{"batch", 1}, {"height", 1232}, {"width", 1232}}));
+  EXPECT_EQ(fit(4000, 513), (AxisSizes{{"batch", 1}, {"height", 4000}, {"width", 513}}));
+  EXPECT_FALSE(policy.IsBucket({{"batch", 1}, {"height", 4096}, {"width", 640}}, all));
+}
+
 TEST(BucketPolicyTest, AZeroOnACertifiedAxisIsRefused) {
   const auto fitted = Bert().FitBinding(Sizes(0, 16), kBoth);
   EXPECT_EQ(fitted.status().code(), absl::StatusCode::kInvalidArgument);

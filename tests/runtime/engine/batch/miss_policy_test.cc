@@ -265,7 +265,7 @@ TEST_F(MissPolicyTest, RequestMayChooseWhatAMissDoes) {
 }
 
 TEST_F(MissPolicyTest, ReportNamesTheNearestRecipeTheDifferenceAndTheRemedy) {
-  const auto model = Load();
+  const auto model = Load({.buckets = {{"sequence", BucketPolicy::DefaultPositions()}}});
   ASSERT_TRUE(RunPrepared(*model, 1, 60).status.ok());
   ASSERT_TRUE(RunPrepared(*model, 1, 100).status.ok());
   ASSERT_TRUE(RunPrepared(*model, 1, 700).status.ok());
@@ -291,6 +291,19 @@ TEST_F(MissPolicyTest, ReportNamesTheNearestRecipeTheDifferenceAndTheRemedy) {
   const std::string text = MissText(records[1]);
   EXPECT_THAT(text, testing::AllOf(HasSubstr("nearest was b1_s64"),
                                    HasSubstr("sequence 64, not 128"), HasSubstr("reprise.warmup")));
+}
+
+TEST_F(MissPolicyTest, ReportOfABucketThatOpenedSaysHowToHaveItReady) {
+  const auto suggestion = [&](const std::string& warmup, int64_t length) {
+    const auto model = Load({.warmup = {warmup}});
+    EXPECT_TRUE(RunPrepared(*model, 1, length).status.ok());
+    const MissRecord record = engine_.misses().Since(0, "mean").back();
+    EXPECT_NE(record.bucket, "exact");
+    return record.suggestion;
+  };
+  EXPECT_EQ(suggestion("b1_s16", 700), "reprise.warmup: \"b1_s16,b1_s800\"");
+  // "all" is no list.
+  EXPECT_EQ(suggestion("all", 900), "reprise.sequence_buckets: \"16,32,64,128,256,512,992\"");
 }
 
 TEST_F(MissPolicyTest, EngineWithoutCaptureThreadsCapturesOnTheCallersThread) {

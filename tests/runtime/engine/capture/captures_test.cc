@@ -28,7 +28,8 @@ class CapturesTest : public testing::Test {
         pool_({.urgent_threads = 1, .behind_threads = 1}),
         engine_({.device = &device_, .clock = &clock_, .cores = &cores_, .captures = &pool_},
                 observer_) {
-    model_ = LoadBytes(engine_, MaskedMeanModel(), {.bucket_mode = BucketMode::kOff});
+    model_ = LoadBytes(engine_, MaskedMeanModel(),
+                       {.buckets = {{"sequence", {kInBucket}}}, .bucket_mode = BucketMode::kOff});
     held_.emplace(pool_, CaptureUrgency::kUrgent);
   }
   ~CapturesTest() override {

@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
@@ -124,6 +129,108 @@ TEST_F(RowBucketsTest, OptionsThatContradictAreRefused) {
               AllOf(HasSubstr("twice"), HasSubstr("'sequence'")));
   EXPECT_THAT(why({.buckets = {{"sequence", {16, 600}}}, .ranges = {{"length", {.most = 512}}}}),
               AllOf(HasSubstr("bucket 600"), HasSubstr("at most 512")));
+}
+
+// Recordings that four windows halve, and the mean of what is left.
+class OpenedBucketsTest : public testing::Test {
+ protected:
+  std::shared_ptr<Model> Load(ModelOptions options = {}, bool short_table = false) {
+    ModelBuilder b;
+    b.Input("x", {"n", "1", "length"}).Output("y");
+    std::string in = "x";
+    if (short_table) {
+      // Places up to 700, of which the first are taken.
+      b.Floats("table", {1, 1, 700}, std::vector<float>(700, 0.5f));
+      const auto place = [&](const char* name, int64_t value) {
+        b.Initializer(name, onnx::TensorProto::INT64, {1}, std::vector<int64_t>{value});
+      };
+      place("zero", 0);
+      place("two", 2);
+      b.Node("Shape", {"x"}, {"shape"});
+      b.Node("Gather", {"shape", "two"}, {"size"});
+      b.Node("Slice", {"table", "zero", "size", "two"}, {"own"});
+      b.Node("Add", {"x", "own"}, {"placed"});
+      in = "placed";
+    }
+    for (int i = 0; i < 4; ++i) {
+      const std::string out = absl::StrCat("halved", i);
+      auto& pool = b.Node("MaxPool", {in}, {out});
+      SetAttribute(pool, "kernel_shape", std::vector<int64_t>{4});
+      SetAttribute(pool, "strides", std::vector<int64_t>{2});
+      in = out;
+    }
+    SetAttribute(b.Node("ReduceMean", {in}, {"y"}), "axes", std::vector<int64_t>{2});
+    options.id = {"m", 1};
+    options.path = folder_.Write("model.onnx", b.Bytes());
+    auto model = fixture_.engine.Load(std::move(options));
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *model : nullptr;
+  }
+
+  // Returns the answer to `rows` recordings of `length` samples.
+  Response Ask(const Model& model, int64_t length, int64_t rows = 1) {
+    std::vector<float> x(rows * length);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1000) - 500.0f;
+    return fixture_.engine.RunOne(model, {.inputs = {{{rows, 1, length}, x.data()}}},
+                                  *fixture_.stream);
+  }
+
+  const TempFolder folder_;
+  EngineFixture fixture_;
+};
+
+TEST_F(OpenedBucketsTest, ManyLengthsOpenFewBucketsWithTheAnswersOfExactShapes) {
+  const auto model = Load();
+  ASSERT_NE(model, nullptr);
+  ASSERT_TRUE(model->axes()[1].certificate.proved) << model->axes()[1].certificate.reason;
+  const auto exact = Load({.no_padding = {"batch", "sequence"}});
+  ASSERT_NE(exact, nullptr);
+  std::set<std::string> buckets;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t length = 900 + i * (16000 - 900) / 39;
+    const Response padded = Ask(*model, length);
+    ASSERT_TRUE(padded.status.ok()) << padded.status;
+    EXPECT_NE(padded.info.bucket, "exact") << length;
+    buckets.insert(padded.info.bucket);
+    const Response alone = Ask(*exact, length);
+    ASSERT_TRUE(alone.status.ok()) << alone.status;
+    const auto value = [](const Response& response) {
+      float number = 0;
+      std::memcpy(&number, response.outputs[0].bytes.data(), sizeof(number));
+      return number;
+    };
+    EXPECT_NEAR(value(padded), value(alone), 1e-3) << length;
+  }
+  EXPECT_LE(buckets.size(), 14u);
+  EXPECT_EQ(Ask(*model, 990, 3).info.bucket, "b4_s992");
+}
+
+TEST_F(OpenedBucketsTest, TheyEndWhereTheModelDoes) {
+  const auto model = Load({}, /*short_table=*/true);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(Ask(*model, 600).info.bucket, "b1_s640");
+  EXPECT_EQ(Ask(*model, 650).info.bucket, "b1_s700");
+  EXPECT_FALSE(Ask(*model, 701).status.ok());
+}
+
+TEST_F(OpenedBucketsTest, GivenBucketsStayAsTheyAre) {
+  EXPECT_EQ(Ask(*Load({.buckets = {{"sequence", {64, 512}}}}), 600).info.bucket, "exact");
+  EXPECT_EQ(Ask(*Load({.overflow = BucketPolicy::Overflow::kReject}), 600).status.code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(OpenedBucketsTest, TheyEndAtTheMemoryOfAReplay) {
+  const auto model = Load({.max_arena_bytes = 400'000});
+  ASSERT_NE(model, nullptr);
+  const int64_t largest = model->buckets()->Largest("sequence").value();
+  EXPECT_GT(largest, 512);
+  EXPECT_LT(largest, 100'000);
+  const Response padded = Ask(*model, largest - 1);
+  EXPECT_TRUE(padded.status.ok()) << padded.status;
+  EXPECT_EQ(padded.info.bucket, absl::StrCat("b1_s", largest));
+  const Response exact = Ask(*model, largest + 1);
+  EXPECT_TRUE(exact.status.ok()) << exact.status;
+  EXPECT_EQ(exact.info.bucket, "exact");
 }
 
 }  // namespace

@@ -38,6 +38,19 @@ TEST(SizeRegionsTest, EachRegionIsReadOnce) {
   EXPECT_EQ(regions.regions().size(), 2u);
 }
 
+TEST(SizeRegionsTest, BoundariesNameTheNodeThatDecides) {
+  const Graph graph = MustParse(kTwoWays);
+  SizeRegions regions(graph, {.axes = {{"batch", 2}, {"sequence", 5}}});
+  const auto boundaries = regions.BoundariesAlong("sequence", 2, 500, 1, 8);
+  ASSERT_EQ(boundaries.size(), 1u);
+  EXPECT_EQ(boundaries[0].from, 101);
+  ASSERT_NE(boundaries[0].node, kNone);
+  const std::string op = graph.node(boundaries[0].node).op;
+  EXPECT_TRUE(op == "LessOrEqual" || op == "If") << op;
+  EXPECT_TRUE(regions.BoundariesAlong("sequence", 2, 100, 1, 8).empty());
+  EXPECT_TRUE(regions.BoundariesAlong("batch", 2, 100, 1, 8).empty());
+}
+
 TEST(SizeRegionsTest, APlaceThatIsNotThereIsAnError) {
   const Graph graph = MustParse(R"(graph {
   input %x: f32[batch, sequence]
