@@ -222,6 +222,10 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   } else {
     LoadBudget of_import(file_bytes);
     RETURN_IF_ERROR(WithinTime(of_import, [&]() -> absl::Status {
+      if (const auto import = std::exchange(model.options.import, nullptr)) {
+        ASSIGN_OR_RETURN(imported, import());
+        return absl::OkStatus();
+      }
       ASSIGN_OR_RETURN(imported,
                        ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
       return absl::OkStatus();
