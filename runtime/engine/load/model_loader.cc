@@ -182,6 +182,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   if (MayRound(draft.options) || draft.options.weights != WeightBits::kStored)
     draft.program->owner->parameters().DropUnused();
   certificate.End();
+  LogAxes(draft.view(), deferred);
   LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
   if (context_.store != nullptr) {
@@ -391,6 +392,17 @@ void ModelLoader::MakeSlices(ModelDraft& model) {
   const auto decides = [](int64_t size) { return size != SizeSlices::kDecidesNothing; };
   if (absl::c_none_of(alike_up_to, decides)) return;
   model.proof->slices = std::make_unique<SizeSlices>(std::move(alike_up_to));
+}
+
+void ModelLoader::LogAxes(const ModelView& model, bool deferred) const {
+  for (const ModelAxis& axis : model.proof.axes) {
+    const AxisCertificate& found = axis.certificate;
+    const absl::string_view verdict = !found.certified ? " is never padded"
+                                      : deferred       ? ""
+                                                       : " may be padded";
+    context_.log(absl::StrCat("model ", model.options.id.name, ": axis ", axis.label, verdict, ": ",
+                              found.reason));
+  }
 }
 
 void ModelLoader::LogCertificates(const ModelView& model) const {
