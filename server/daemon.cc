@@ -29,7 +29,7 @@
 #include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"

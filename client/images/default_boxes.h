@@ -27,7 +27,7 @@ class DefaultBoxes {
     int side = 1;                // places along each side
     double step = 1;             // pixels from one place to the next
     double size = 1, next = 1;   // sizes of the squares: this one, and the mean of both
-    std::vector<double> ratios;  // of the rectangles, each wide and high
+    std::vector<double> ratios;  // each makes a wide rectangle and a high one
   };
   // Returns the 8,732 boxes of SSD300 as it is trained on COCO. NOT_FOUND for another name than
   // "ssd300".

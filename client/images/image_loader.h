@@ -49,7 +49,7 @@ struct LoaderOptions {
   // many images. Where their number does not divide, the first ones are in two parts, or with
   // `drop_uneven` the last ones in none.
   int64_t replicas = 1;
-  int64_t replica = 0;  // from 0 on
+  int64_t replica = 0;  // its number, which begins at 0
   bool drop_uneven = false;
   uint64_t seed = 1;      // decides the order and random transforms
   int threads = 0;        // 0: one for each CPU that the process may use

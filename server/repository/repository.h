@@ -131,7 +131,7 @@ class Repository {
     Kind kind = Kind::kLoad;
     std::string name;
     std::optional<std::string> config;
-    NewWeights weights = {};      // of version `number` alone
+    NewWeights weights = {};  // version `number` is to have
     int64_t number = 0;
     Done done;
     // Set once a load has begun.

@@ -19,6 +19,26 @@ namespace {
 
 using Step = inference::ModelEnsembling::Step;
 
+// Returns the error for steps none of which has all of its inputs: naming a tensor that no step makes,
+// where there is one, else one that a step waits for.
+absl::Status Unmade(const std::vector<const Step*>& left, const std::set<std::string>& made) {
+  std::set<std::string> to_come;
+  for (const Step* step : left) {
+    for (const auto& [output, tensor] : step->output_map()) to_come.insert(tensor);
+  }
+  for (const bool waits : {false, true}) {
+    for (const Step* step : left) {
+      for (const auto& [input, tensor] : step->input_map()) {
+        if (made.contains(tensor) || to_come.contains(tensor) != waits) continue;
+        return absl::InvalidArgumentError(absl::StrCat(
+            "ensemble_scheduling: the input '", input, "' of step '", step->model_name(),
+            "' is tensor '", tensor, "', which no input is and no step before it makes"));
+      }
+    }
+  }
+  return absl::OkStatus();  // not reached: a step that is left lacks an input
+}
+
 // Returns the steps in an order in which each comes after those that make its inputs.
 absl::StatusOr<std::vector<const Step*>> InOrder(const inference::ModelConfig& config) {
   std::set<std::string> made;
@@ -30,14 +50,7 @@ absl::StatusOr<std::vector<const Step*>> InOrder(const inference::ModelConfig& c
       return std::all_of(step->input_map().begin(), step->input_map().end(),
                          [&](const auto& map) { return made.contains(map.second); });
     });
-    if (ready == left.end()) {
-      for (const auto& [input, tensor] : left[0]->input_map()) {
-        if (made.contains(tensor)) continue;
-        return absl::InvalidArgumentError(absl::StrCat(
-            "ensemble_scheduling: the input '", input, "' of step '", left[0]->model_name(),
-            "' is tensor '", tensor, "', which no input is and no step before it makes"));
-      }
-    }
+    if (ready == left.end()) return Unmade(left, made);
     for (const auto& [output, tensor] : (*ready)->output_map()) made.insert(tensor);
     order.push_back(*ready);
     left.erase(ready);
@@ -81,7 +94,7 @@ absl::StatusOr<ModelPart> PartOf(const Step& step, const std::string& label,
                                                    step.model_name(), "' leaves out its input '",
                                                    input.name(), "'"));
   }
-  // What no map names is nobody's.
+  // Outputs that no map names are left out.
   for (const onnx::ValueInfoProto& output : graph.output()) {
     part.outputs.try_emplace(output.name(), absl::StrCat(label, "/unused/", output.name()));
   }

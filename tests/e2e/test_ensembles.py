@@ -67,7 +67,8 @@ def test_an_ensemble_answers_as_its_steps_and_is_one_recipe(repository, steps, r
         assert scrape.total("reprise_compiles_total", model="pipe") == 1
         assert scrape.total("reprise_compiles_total") == 1
         # The steps are models of their own as well.
-        assert_same_answer(infer(daemon.client(), "encoder", {"x": x}).outputs["y"], middle)
+        assert_same_answer(infer(daemon.client(), "encoder", {"x": x}).outputs,
+                           reference(steps[0], {"x": x}))
         url = f"{daemon.http_url}/v2/models/pipe/config"
         config = json.load(urllib.request.urlopen(url))
         assert len(config["ensemble_scheduling"]["step"]) == 2

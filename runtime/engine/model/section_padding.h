@@ -48,8 +48,8 @@ class SectionPadding {
   // Sizes to run at instead of those that arrived.
   struct Fitted {
     Binding binding;
-    std::set<std::string> padded;  // symbols
-    std::map<std::string, int64_t> largest;  // of these: the largest size that they may be padded to
+    std::set<std::string> padded;            // symbols
+    std::map<std::string, int64_t> largest;  // each symbol with the size up to which padding is proved
     // By output, by dim: the size that an answer has; where absent, the recipe's.
     std::vector<std::vector<std::optional<int64_t>>> true_sizes;
   };
