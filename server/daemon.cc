@@ -29,7 +29,7 @@
 #include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
@@ -280,7 +280,9 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                       absl::StrCat("the models are as they were: ", why.message()));
                }},
           [this](const ModelVersion& model, const std::string& folder,
-                 const ModelSettings& settings) { return LoadModel(model, folder, settings); },
+                 const ModelSettings& settings, const NewWeights& weights) {
+            return LoadModel(model, folder, settings, weights);
+          },
           events_),
       readiness_({.strict = options.strict_readiness,
                   .allow_empty = options.allow_empty,
@@ -378,7 +380,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
 
 absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVersion& model,
                                                                   const std::string& folder,
-                                                                  const ModelSettings& settings) {
+                                                                  const ModelSettings& settings,
+                                                                  const NewWeights& weights) {
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   return LoadServable(
       {.engine = engine_,
@@ -388,7 +391,12 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
        .state = state_,
        .texts = &texts_,
        .gate = &step_gate_,
-       .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); }});
+       .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); },
+       .file_of =
+           [this](const std::string& name, int64_t number) {
+             return repository_.FileOf(name, number);
+           },
+       .weights = weights});
 }
 
 void Daemon::OpenQueueOf(const ModelVersion& model, Servable& servable) {

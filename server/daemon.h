@@ -104,7 +104,8 @@ class Daemon {
   // A loader thread's work: a version and its queue.
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
                                                             const std::string& folder,
-                                                            const ModelSettings& settings);
+                                                            const ModelSettings& settings,
+                                                            const NewWeights& weights);
   // Gives a loaded model the queues of its requests.
   void OpenQueueOf(const ModelVersion& model, Servable& servable);
   void OnSettled();

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/thread_priority.h"
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 
 namespace reprise {
 namespace {

@@ -10,12 +10,18 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/command.h"
 #include "client/cli/npy_writer.h"
 #include "client/cli/table.h"
+#include "client/images/batch_stream.h"
+#include "client/images/default_boxes.h"
 #include "client/loader.h"
 #include "command_line/progress.h"
 #include "runtime/base/status_macros.h"
@@ -47,6 +53,10 @@ struct FeedFlags {
   std::string save;
   bool pads = false;  // a last batch that is not full is sent with rows of zeros
   bool load_only = false;
+  bool stream = false;        // batches go to stdout as bytes
+  bool orders = false;        // the order of each epoch comes from stdin
+  std::string replica;        // "0/4"
+  std::string default_boxes;  // that objects are matched with
   bool quiet = false;
 };
 
@@ -249,8 +259,42 @@ absl::Status Feed(const FeedFlags& flags, client::Client& client,
   return absl::OkStatus();
 }
 
+// Writes all batches to stdout.
+absl::Status WriteBatches(const FeedFlags& flags, ImageLoader& loader) {
+  std::optional<images::DefaultBoxes> boxes;
+  if (!flags.default_boxes.empty()) {
+    ASSIGN_OR_RETURN(boxes, images::DefaultBoxes::Named(flags.default_boxes));
+  }
+  images::BatchStream stream(loader.set(), stdout, boxes.has_value() ? &*boxes : nullptr);
+  RETURN_IF_ERROR(stream.Begin());
+  for (int64_t epoch = 1; flags.orders || epoch <= flags.epochs; ++epoch) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::shared_ptr<const ImageBatch> batch, loader.Next());
+      if (batch == nullptr) break;
+      RETURN_IF_ERROR(stream.Write(*batch));
+    }
+    if (flags.orders && std::feof(stdin) != 0) break;
+    RETURN_IF_ERROR(stream.EndEpoch(epoch));
+  }
+  for (const std::string& line : loader.skipped()) std::fprintf(stderr, "%s\n", line.c_str());
+  return absl::OkStatus();
+}
+
+// "2/8": the third of eight.
+absl::Status ReadReplica(const std::string& text, images::LoaderOptions& options) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('/', 1));
+  if (absl::SimpleAtoi(parts.first, &options.replica) &&
+      absl::SimpleAtoi(parts.second, &options.replicas)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--replica ", text, ": must be its number, from 0 on, and of how many: 0/4"));
+}
+
 absl::Status RunFeed(const FeedFlags& flags) {
   images::LoaderOptions options = flags.loader;
+  if (!flags.replica.empty()) RETURN_IF_ERROR(ReadReplica(flags.replica, options));
+  if (flags.orders) options.sampler = images::OrdersFrom(stdin);
   options.transforms = flags.transforms;
   if (!flags.transforms_file.empty()) {
     std::ifstream file(flags.transforms_file);
@@ -267,6 +311,7 @@ absl::Status RunFeed(const FeedFlags& flags) {
     options.order = OrderOf(input);
   }
   ASSIGN_OR_RETURN(auto loader, ImageLoader::Open(std::move(set), std::move(options)));
+  if (flags.stream) return WriteBatches(flags, *loader);
   if (client != nullptr) RETURN_IF_ERROR(CheckInput(input, *loader));
   Tally tally;
   const auto start = std::chrono::steady_clock::now();
@@ -313,6 +358,12 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
       ->check(CLI::IsMember({"send", "pad", "drop"}));
   command.add_flag("--skip-damaged", flags.loader.skip_damaged,
                    "Leave out images that cannot be decoded, and count them, instead of ending");
+  command
+      .add_option("--replica", flags.replica,
+                  "The part of every epoch that this loader has, and of how many parts")
+      ->type_name("NUMBER/COUNT");
+  command.add_flag("--drop-uneven", flags.loader.drop_uneven,
+                   "Images that do not divide by --replica's count are in no part, not in two");
   command.add_flag("--shuffle", flags.loader.shuffle, "Shuffle the images in each epoch");
   command.add_option("--seed", flags.loader.seed, "Seed of the order and of random transforms")
       ->capture_default_str();
@@ -349,9 +400,24 @@ void AddFeed(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_option("--save", flags->save, "File .npy to write the transformed images to")
       ->type_name("FILE");
-  command->add_flag("--load-only", flags->load_only,
-                    "Measure how fast images are loaded, without "
-                    "a server");
+  CLI::Option* const load_only =
+      command->add_flag("--load-only", flags->load_only,
+                        "Measure how fast images are loaded, without "
+                        "a server");
+  CLI::Option* const stream =
+      command
+          ->add_flag("--stream", flags->stream,
+                     "Write the batches to stdout, as lines of JSON and bytes, for a program")
+          ->needs(load_only);
+  command
+      ->add_flag("--orders", flags->orders,
+                 "The images of each epoch are a line of their numbers on stdin, to its end")
+      ->needs(stream);
+  command
+      ->add_option("--default-boxes", flags->default_boxes,
+                   "Match objects with the default boxes of a detector: ssd300")
+      ->needs(stream)
+      ->type_name("NAME");
   command->add_flag("--quiet", flags->quiet, "No line for each image");
   command->callback([flags, &action] { action = [flags] { return RunFeed(*flags); }; });
 }

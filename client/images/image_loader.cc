@@ -47,9 +47,9 @@ class ThreadedLoader final : public ImageLoader {
  public:
   ThreadedLoader(ImageSet set, LoaderOptions options, Pipeline pipeline)
       : set_(std::move(set)), options_(std::move(options)), pipeline_(std::move(pipeline)) {
-    order_.resize(set_.images.size());
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    BeginEpoch();
+    MutexLock lock(mutex_);
+    begins_ = options_.sampler != nullptr;
+    if (!begins_) BeginEpochLocked();
   }
 
   ~ThreadedLoader() override {
@@ -75,6 +75,10 @@ class ThreadedLoader final : public ImageLoader {
   absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() override {
     std::shared_ptr<const ImageBatch> batch;
     MutexLock lock(mutex_);
+    if (std::exchange(begins_, false)) {
+      BeginEpochLocked();
+      work_.NotifyAll();
+    }
     do {
       while (failed_.ok() && !under_way_.empty() && under_way_.front()->left > 0) {
         done_.Wait(mutex_);
@@ -86,7 +90,9 @@ class ThreadedLoader final : public ImageLoader {
               absl::StrCat("no image can be used; the first fault is ", skipped_.front()));
           return failed_;
         }
-        BeginEpochLocked();
+        // A sampler may not know the next order yet.
+        begins_ = options_.sampler != nullptr;
+        if (!begins_) BeginEpochLocked();
         work_.NotifyAll();
         return std::shared_ptr<const ImageBatch>();
       }
@@ -140,24 +146,47 @@ class ThreadedLoader final : public ImageLoader {
     std::map<size_t, std::string> damaged;  // faults of rows that are skipped
   };
 
-  void BeginEpoch() {
-    MutexLock lock(mutex_);
-    BeginEpochLocked();
-  }
-
   void BeginEpochLocked() REQUIRES(mutex_) {
     ++epoch_;
     begun_ = 0;
     rows_of_epoch_ = 0;
-    if (options_.shuffle) {
+    OrderLocked();
+    FillLocked();
+  }
+
+  // Sets the images of the epoch, in their order.
+  void OrderLocked() REQUIRES(mutex_) {
+    order_.resize(set_.images.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    if (options_.sampler != nullptr) {
+      order_.clear();
+      for (const int64_t image : options_.sampler(epoch_)) {
+        if (image < 0 || image >= static_cast<int64_t>(set_.images.size())) {
+          failed_ = absl::InvalidArgumentError(absl::StrCat(
+              "the sampler names image ", image, ", the set has ", set_.images.size()));
+          return order_.clear();
+        }
+        order_.push_back(static_cast<size_t>(image));
+      }
+    } else if (options_.shuffle) {
+      // All replicas draw the same order.
       RandomStream random(options_.seed, epoch_, ~uint64_t{0});
-      std::iota(order_.begin(), order_.end(), size_t{0});
       for (size_t i = order_.size() - 1; i > 0; --i) {
         std::swap(order_[i],
                   order_[static_cast<size_t>(random.Below(static_cast<int64_t>(i) + 1))]);
       }
     }
-    FillLocked();
+    if (options_.replicas > 1) KeepOwnPart(order_);
+  }
+
+  void KeepOwnPart(std::vector<size_t>& order) const {
+    const auto replicas = static_cast<size_t>(options_.replicas);
+    const size_t each = (order.size() + (options_.drop_uneven ? 0 : replicas - 1)) / replicas;
+    std::vector<size_t> own;
+    for (size_t i = 0; i < each; ++i) {
+      own.push_back(order[(i * replicas + static_cast<size_t>(options_.replica)) % order.size()]);
+    }
+    order = std::move(own);
   }
 
   // Begins batches as far ahead as there may be.
@@ -291,6 +320,7 @@ class ThreadedLoader final : public ImageLoader {
   std::deque<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
   absl::Status failed_ GUARDED_BY(mutex_);
   bool stops_ GUARDED_BY(mutex_) = false;
+  bool begins_ GUARDED_BY(mutex_) = false;  // the next call of Next begins an epoch
   int64_t handed_over_ GUARDED_BY(mutex_) = 0;  // images
   int64_t rows_of_epoch_ GUARDED_BY(mutex_) = 0;
   int64_t num_skipped_ GUARDED_BY(mutex_) = 0;
@@ -308,6 +338,10 @@ absl::StatusOr<std::unique_ptr<ImageLoader>> ImageLoader::Open(ImageSet set,
     return absl::InvalidArgumentError(
         absl::StrCat("batch is ", options.batch, ", batches_ahead ", options.batches_ahead,
                      ", threads ", options.threads, " (at most ", kMostThreads, ")"));
+  }
+  if (options.replicas < 1 || options.replica < 0 || options.replica >= options.replicas) {
+    return absl::InvalidArgumentError(absl::StrCat("replica ", options.replica, " of ",
+                                                   options.replicas, ": they count from 0"));
   }
   if (options.threads == 0) options.threads = std::min(AvailableCpus(), kMostThreads);
   ASSIGN_OR_RETURN(TransformList transforms, TransformList::Parse(options.transforms));

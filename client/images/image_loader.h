@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,15 @@ struct LoaderOptions {
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
   bool shuffle = false;   // again in each epoch
+  // Returns the images of an epoch (they are counted from 1) in their order, as positions in the
+  // set; null: all of them. Called by the first Next of an epoch.
+  std::function<std::vector<int64_t>(uint64_t epoch)> sampler;
+  // Loaders of one set in several processes: each has its own part of every epoch, all have equally
+  // many images. Where their number does not divide, the first ones are in two parts, or with
+  // `drop_uneven` the last ones in none.
+  int64_t replicas = 1;
+  int64_t replica = 0;  // its number, which begins at 0
+  bool drop_uneven = false;
   uint64_t seed = 1;      // decides the order and random transforms
   int threads = 0;        // 0: one for each CPU that the process may use
   int batches_ahead = 2;  // batches that are made while the caller uses one

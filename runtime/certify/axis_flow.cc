@@ -236,7 +236,7 @@ void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& na
     const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
     // Requests of a batch lie anywhere: what differs by the place differs for them.
     if (options.is_batch && !SameAlong(b, larger, positions.dim)) {
-      flow.own_place = flow.along.size() == 1 &&
+      flow.own_place = flow.along.size() == 1 && !options.repeats_last &&
                        (IsOwnPlace(large, positions.dim) || HasOwnPlace(large, positions.dim));
       flow.follows_size = flow.follows_size || !flow.own_place;
     } else if (options.is_batch && MayDifferAlong(large, name, positions.dim, options)) {
@@ -334,6 +334,7 @@ AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
   flow.by_data = !masks && flow.hiders.empty();
   flow.guessed = masks && options.guessed_masks.contains(small.name);
   if (IsInteger(small.dtype)) flow.ids = small.name;
+  if (small.dtype == DType::kInt32 || small.dtype == DType::kInt64) flow.places = small.name;
   return flow;
 }
 

@@ -230,6 +230,7 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
                       Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
+  const Stream::OnCores on_cores(stream, plan.model().options().cores.get());
   std::optional<BatchPlan::Resolution> prepared = plan.resolution();
   const RequestShape& first = plan.shapes()[0];
   BatchPlan::Resolution resolution =

@@ -71,6 +71,11 @@ class Engine {
   Engine(const EngineOptions& options, Observer& observer);
   ~Engine();
 
+  // Returns the cores that replays of `model` run on: its own, or those of all models; null: none.
+  HelperPool* CoresOf(const Model& model) const {
+    return model.options().cores == nullptr ? options_.cores : model.options().cores.get();
+  }
+
   // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);

@@ -57,7 +57,7 @@ absl::Status Generator::Init() {
     if (!value.ok()) return std::nullopt;
     return *std::move(value);
   };
-  const HelperPool* const cores = engine_.options().cores;
+  const HelperPool* const cores = engine_.CoresOf(*model_);
   ASSIGN_OR_RETURN(PagedForm form,
                    MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
                                  {.context = options_.context,
@@ -87,7 +87,7 @@ absl::Status Generator::Init() {
   }
   ASSIGN_OR_RETURN(pages_, PagePool::Create({.page_bytes = aligned, .max_pages = count}));
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
-                   Stream::Create({.cores = engine_.options().cores,
+                   Stream::Create({.cores = engine_.CoresOf(*model_),
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
   if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts precede its answers.

@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<PromptEncoder>> PromptEncoder::Create(Engine& eng
                                                                      int max_threads,
                                                                      size_t max_arena_bytes) {
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
-                   Stream::Create({.cores = engine.options().cores,
+                   Stream::Create({.cores = engine.CoresOf(*models.encoder),
                                    .max_threads = max_threads,
                                    .max_arena_bytes = max_arena_bytes}));
   std::unique_ptr<PromptEncoder> made(

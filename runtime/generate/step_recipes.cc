@@ -32,7 +32,7 @@ class Maker {
         variant_(variant),
         device_(engine.options().device->one_order()),
         stream_(stream) {
-    const HelperPool* const cores = engine.options().cores;
+    const HelperPool* const cores = engine.CoresOf(model);
     if (cores != nullptr) lanes_ = cores->cores();
     const KernelChoices* const choices = engine.options().choices;
     was_timed_ = choices != nullptr && !choices->All().empty();

@@ -182,7 +182,9 @@ class Finder {
                                      .masks = question_.masks,
                                      .guessed_masks = question_.guessed_masks,
                                      .uneven = *uneven_,
-                                     .own_end = question_.own_end};
+                                     .own_end = question_.own_end,
+                                     .repeats_last = question_.repeats_last,
+                                     .checks_places = question_.checks_places};
     AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
     if (LeavesOutData(a, *uneven_) || LeavesOutData(b, *uneven_)) {

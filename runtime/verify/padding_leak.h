@@ -33,6 +33,8 @@ struct PaddingLeakQuestion {
   std::set<std::string> guessed_masks;   // as AxisFlowOptions
   int64_t largest = 0;                   // bucket of the axis; 0: none
   bool own_end = false;                  // as AxisFlowOptions
+  bool repeats_last = false;             // as AxisFlowOptions; the axis is a batch
+  bool checks_places = false;            // as AxisFlowOptions
 };
 
 AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question);

@@ -232,11 +232,6 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     findings.pending.axes.push_back({i, *std::move(rests[i])});
   }
   if (!findings.pending.axes.empty()) findings.pending.ranges = *ranges;
-  for (const ModelAxis& axis : axes) {
-    subject_.log(absl::StrCat(
-        "axis ", axis.label, axis.certificate.certified ? " may be padded: " : " is never padded: ",
-        axis.certificate.reason));
-  }
   findings.packed = packed.result();
   RequestProof request_proof(subject_, runners_);
   const auto refused = [](const ModelAxis& axis) { return !axis.certificate.certified; };
@@ -291,11 +286,7 @@ absl::StatusOr<std::optional<PendingProof>> PaddingProof::Defer(
   }
   Decisions(lanes_.readings(), subject_, options.buckets).Note(axes);
   for (size_t i = 0; i < axes.size(); ++i) {
-    const AxisCertificate& certificate = axes[i].certificate;
-    if (certificate.certified) pending.axes.push_back({.position = i});
-    subject_.log(
-        absl::StrCat("axis ", axes[i].label,
-                     certificate.certified ? ": " : " is never padded: ", certificate.reason));
+    if (axes[i].certificate.certified) pending.axes.push_back({.position = i});
   }
   return pending;
 }

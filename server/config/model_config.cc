@@ -87,6 +87,12 @@ constexpr const char* kSupported[] = {
     // Where state lies is the server's business: both say nothing of answers.
     "sequence_batching.state.use_same_buffer_for_input_output",
     "sequence_batching.state.use_growable_memory",
+    "ensemble_scheduling",
+    "ensemble_scheduling.step",
+    "ensemble_scheduling.step.model_name",
+    "ensemble_scheduling.step.model_version",
+    "ensemble_scheduling.step.input_map",
+    "ensemble_scheduling.step.output_map",
     "sequence_batching.direct",
     "sequence_batching.direct.max_queue_delay_microseconds",
     "sequence_batching.direct.minimum_slot_utilization",
@@ -108,22 +114,6 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 absl::Status Unsupported(absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat("config.pbtxt: ", what, " is not supported"));
-}
-
-// A model takes texts and pictures itself, and answers labels and boxes: the usual purpose of
-// ensembles.
-absl::Status NoEnsembles(absl::string_view what) {
-  return absl::UnimplementedError(
-      absl::StrCat("config.pbtxt: ", what,
-                   " is not supported. An ensemble of tokenizer, model and post-processing is one "
-                   "model here: its "
-                   "folder with model.onnx, tokenizer.json (or preprocessor_config.json) and "
-                   "config.json, and this "
-                   "config.pbtxt or none: max_batch_size: 32 dynamic_batching { }. Texts go to its "
-                   "input \"text\", "
-                   "pictures to \"image\"; /predict, /v1/embeddings and /v1/vision/detect answer "
-                   "labels, vectors "
-                   "and boxes"));
 }
 
 absl::Status Invalid(absl::string_view what) {
@@ -157,7 +147,6 @@ absl::Status CheckFields(const google::protobuf::Message& message, const std::st
         RETURN_IF_ERROR(TakeHint(path, instead, settings));
         continue;
       }
-      if (absl::StartsWith(path, "ensemble_scheduling.")) return NoEnsembles(path);
       if (!is_message || field->is_repeated()) return Unsupported(path);
     }
     if (!is_message || field->is_map()) continue;
@@ -294,6 +283,29 @@ absl::Status ReadParameter(const std::string& name, const std::string& value,
   return status.ok() ? status : Invalid(status.message());
 }
 
+// The steps are models of the repositories, which are looked for when this one is loaded.
+absl::Status CheckEnsemble(const inference::ModelConfig& config) {
+  if (!config.has_ensemble_scheduling()) {
+    if (config.platform() != "ensemble") return absl::OkStatus();
+    return Invalid("platform is \"ensemble\", and ensemble_scheduling names no step");
+  }
+  if (config.ensemble_scheduling().step().empty()) {
+    return Invalid("ensemble_scheduling names no step");
+  }
+  if (config.input().empty() || config.output().empty()) {
+    return Invalid("an ensemble has to name its input and output");
+  }
+  for (const auto& step : config.ensemble_scheduling().step()) {
+    const std::string& name = step.model_name();
+    if (name.empty()) return Invalid("a step of ensemble_scheduling has no model_name");
+    if (step.input_map().empty() || step.output_map().empty()) {
+      return Invalid(absl::StrCat("step \"", name, "\" of ensemble_scheduling has no ",
+                                  step.input_map().empty() ? "input_map" : "output_map"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Powers of two up to the configured batch size, and that size itself.
 std::vector<int64_t> BatchBucketsUpTo(int64_t max_batch_size) {
   std::vector<int64_t> buckets;
@@ -334,7 +346,8 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text, absl::str
     return Invalid(absl::StrCat("name is \"", config.name(), "\", but the model's folder is \"",
                                 model_name, "\""));
   }
-  RETURN_IF_ERROR(CheckChoice("platform", config.platform(), {"onnxruntime_onnx"}));
+  RETURN_IF_ERROR(CheckChoice("platform", config.platform(), {"onnxruntime_onnx", "ensemble"}));
+  RETURN_IF_ERROR(CheckEnsemble(config));
   RETURN_IF_ERROR(CheckChoice("backend", config.backend(), {"onnxruntime", "reprise"}));
   if (!config.default_model_filename().empty()) {
     if (absl::StrContains(config.default_model_filename(), '/')) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -61,6 +63,27 @@ absl::Status ReadNames(absl::string_view value, std::vector<std::string>& names)
     if (name.empty()) return absl::InvalidArgumentError("must be a list of names");
     names.emplace_back(name);
   }
+  return absl::OkStatus();
+}
+
+// Reads numbers of CPUs: "0-3,6".
+absl::Status ReadCpus(absl::string_view value, std::vector<int>& cpus) {
+  constexpr int64_t kMostCpus = 1024;
+  std::set<int> found;
+  for (absl::string_view part : absl::StrSplit(value, ',')) {
+    part = absl::StripAsciiWhitespace(part);
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(part, absl::MaxSplits('-', 1));
+    int64_t first = 0, last = 0;
+    const bool is_range = absl::StrContains(part, '-');
+    const bool read = absl::SimpleAtoi(ends.first, &first) &&
+                      absl::SimpleAtoi(is_range ? ends.second : ends.first, &last);
+    if (!read || first < 0 || last < first || last >= kMostCpus) {
+      return absl::InvalidArgumentError("must be numbers of CPUs, such as 0-3 or 0,2,4-5");
+    }
+    for (int64_t cpu = first; cpu <= last; ++cpu) found.insert(static_cast<int>(cpu));
+  }
+  cpus.assign(found.begin(), found.end());
   return absl::OkStatus();
 }
 
@@ -504,6 +527,20 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings&) {
        int64_t pixels = 0;
        return WantInteger(value, 1, kMostOfText, pixels);
+     }},
+    {"reprise.cores", "", "CPUs", "all",
+     "CPUs that replays of the model run on, such as 0-3 or 0,2,4-5, and that a lone replay may use "
+     "all of; replays of models without it may run there too",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return ReadCpus(value, settings.cores);
+     }},
+    {"reprise.streams", "", "integer", "as many as the server has",
+     "Most replays of the model at the same time, as instance_group.count",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (settings.max_running > 0) {
+         return absl::InvalidArgumentError("and instance_group say the same: leave one of them out");
+       }
+       return WantInteger(value, 1, 1024, settings.max_running);
      }},
     {"reprise.max_queue_tokens", "", "integer", "64 full batches, or 64 requests of any size",
      "Limit on rows times lengths of the requests that wait",

@@ -100,6 +100,7 @@ struct ModelSettings {
   int64_t queue_delay_us = 0;
   int64_t enough_rows = 0;  // a batch of this many rows does not wait for the delay
   int64_t max_running = 0;  // replays at the same time
+  std::vector<int> cores;   // CPUs that its replays run on; empty: all
   std::optional<int64_t> default_timeout_us;
   bool allow_timeout_override = true;  // a request's own `timeout` counts
   uint64_t priority_levels = 0;

@@ -10,8 +10,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/allowed_cpus.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/replay/helper_pool.h"
 #include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
 #include "runtime/onnx/importer.h"
@@ -114,6 +116,12 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
   return files;
 }
 
+// Returns the most threads of one replay.
+int ThreadsOf(const Engine& engine, const Model& model) {
+  const HelperPool* cores = engine.CoresOf(model);
+  return cores == nullptr ? 1 : cores->cores();
+}
+
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; the model
 // reports any other obstacle to tokens.
@@ -138,7 +146,7 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
       .rules = facts.rules,
       .speculate = settings.speculation,
-      .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
+      .max_threads = ThreadsOf(engine, *servable.model),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }},
       .gate = gate};
@@ -298,6 +306,13 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   }
   options.ranks = part.ranks;
   options.freeze = source.freeze;
+  options.cores = source.cores;
+  const inference::ModelConfig& config = source.settings.config;
+  if (config.has_ensemble_scheduling()) {
+    options.import = [&] { return ImportEnsemble(config, source.file_of); };
+  } else if (source.weights.bytes != nullptr) {
+    options.import = [&] { return ImportWithWeights(path, source.weights); };
+  }
   options.promote = source.settings.promote;
   options.promote_found = source.settings.promote_found;
   if (source.settings.promote_found) {
@@ -500,7 +515,15 @@ std::vector<std::string> UnusedSettings(const Servable& servable) {
   return unused;
 }
 
-absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source) {
+absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& as_asked) {
+  ServableSource source = as_asked;
+  if (!source.settings.cores.empty()) {
+    if (const int cpu = AllowedCpus::Forbidden(source.settings.cores); cpu >= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config.pbtxt: reprise.cores: the process may not run on CPU ", cpu));
+    }
+    source.cores = std::make_shared<HelperPool>(source.settings.cores);
+  }
   // The load explains why it cannot be read.
   const absl::StatusOr<std::vector<std::string>> without = InputsWithoutRank(PathOf(source));
   InputRanks fixed;
@@ -514,8 +537,13 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
       }
     }
   }
-  if (!open.empty()) return LoadRanked(source, open, fixed);
+  if (!open.empty()) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Servable> ranked, LoadRanked(source, open, fixed));
+    RETURN_IF_ERROR(CheckGraph(source.weights, ranked->model->fingerprint()));
+    return ranked;
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, {.ranks = fixed}));
+  RETURN_IF_ERROR(CheckGraph(source.weights, servable->model->fingerprint()));
   RETURN_IF_ERROR(StartGeneration(source.engine, source.version, PathOf(source), source.settings,
                                   source.gate, *servable));
   if (servable->generation != nullptr && source.texts != nullptr) {

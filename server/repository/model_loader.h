@@ -12,6 +12,7 @@
 #include "server/repository/repository.h"
 #include "server/repository/servable.h"
 #include "server/repository/server_state.h"
+#include "server/repository/source_model.h"
 
 namespace reprise {
 
@@ -26,6 +27,15 @@ struct ServableSource {
   StepGate* gate = nullptr;     // that models which make tokens share; null: there is one
   // Gives a loaded model a queue, before requests may find it.
   std::function<void(Servable&)> open_queue;
+  // Returns the file of a model of the repositories; `version` below 1: of its newest. For steps of
+  // ensembles.
+  std::function<absl::StatusOr<std::string>(const std::string& name, int64_t version)> file_of = {};
+  // New weights of the same graph, in place of those of its file; null: there are none. See
+  // weights_file.h.
+  NewWeights weights = {};
+  // The cores of settings.cores, for all models that are loaded for the version; null: those of the
+  // engine. LoadServable makes them.
+  std::shared_ptr<HelperPool> cores = {};
   // All models that are loaded for the version follow it.
   FreezeSwitch freeze = {};
 };

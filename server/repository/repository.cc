@@ -9,6 +9,7 @@
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/model_config.h"
+#include "server/hub/model_file.h"
 #include "server/repository/flat_model.h"
 
 namespace reprise {
@@ -170,6 +171,69 @@ void Repository::Unload(const std::string& name, Done done) {
       Operation{.kind = Operation::Kind::kUnload, .name = name, .done = std::move(done)}));
 }
 
+void Repository::LoadWeights(const std::string& name, const std::string& version,
+                             std::shared_ptr<const std::string> bytes, Done done) {
+  const absl::StatusOr<Found> found = Find(name, version);
+  if (!found.ok()) return done(found.status());
+  Enqueue(std::make_shared<Operation>(
+      Operation{.name = name,
+                .weights = {.bytes = std::move(bytes),
+                            .graph = found->servable->model->fingerprint()},
+                .number = found->version->number,
+                .done = std::move(done)}));
+}
+
+absl::StatusOr<std::string> Repository::ConfigFor(const Operation& operation,
+                                                  const FoundModel& model) const {
+  if (operation.config.has_value()) return *operation.config;
+  if (operation.weights.bytes != nullptr) {
+    MutexLock lock(mutex_);
+    const auto known = configs_.find({model.name, operation.number});
+    if (known != configs_.end()) return known->second;
+  }
+  return ReadConfigFile(model);
+}
+
+absl::StatusOr<std::string> Repository::FileOf(const std::string& name, int64_t version) const {
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(remote_.local()));
+  const auto model = std::find_if(models.begin(), models.end(),
+                                  [&](const FoundModel& one) { return one.name == name; });
+  if (model == models.end()) {
+    return absl::NotFoundError(absl::StrCat("no model repository has ", QuotedText(name)));
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadConfigFile(*model));
+  ASSIGN_OR_RETURN(const ModelSettings parsed,
+                   ParseModelConfig(text, model->name, options_.strictness));
+  if (parsed.config.has_ensemble_scheduling()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model ", QuotedText(name), " is an ensemble itself: name its steps"));
+  }
+  if (version < 1) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> versions,
+                     ChooseVersions(parsed.config.version_policy(), *model));
+    version = versions.back();
+  } else if (!Contains(model->versions, version)) {
+    return absl::NotFoundError(
+        absl::StrCat("model ", QuotedText(name), " has no version ", version));
+  }
+  return ChooseModelFile(std::filesystem::path(FolderOf(*model, version)) /
+                         SettingsOf(*model, parsed).model_filename)
+      .string();
+}
+
+std::string Repository::StampWithSteps(const FoundModel& model, int64_t version,
+                                       const ModelSettings& settings) const {
+  std::string stamp = StampOf(model, version);
+  for (const auto& step : settings.config.ensemble_scheduling().step()) {
+    const auto file = FileOf(step.model_name(), step.model_version());
+    std::error_code error;
+    if (!file.ok()) continue;  // The load says why.
+    absl::StrAppend(&stamp, "\n", *file, " ", std::filesystem::file_size(*file, error), " ",
+                    std::filesystem::last_write_time(*file, error).time_since_epoch().count());
+  }
+  return stamp;
+}
+
 void Repository::Enqueue(std::shared_ptr<Operation> operation) {
   {
     MutexLock lock(mutex_);
@@ -265,10 +329,9 @@ void Repository::Refuse(const std::string& name, int64_t number, const absl::Sta
 
 absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
                               bool twice) {
-  auto text = !model.is_named                 ? absl::StatusOr<std::string>(NameError())
-              : twice                         ? absl::StatusOr<std::string>(TwiceError())
-              : operation->config.has_value() ? absl::StatusOr<std::string>(*operation->config)
-                                              : ReadConfigFile(model);
+  auto text = !model.is_named ? absl::StatusOr<std::string>(NameError())
+              : twice         ? absl::StatusOr<std::string>(TwiceError())
+                              : ConfigFor(*operation, model);
   auto settings = text.ok() ? ParseModelConfig(*text, model.name, options_.strictness)
                             : absl::StatusOr<ModelSettings>(text.status());
   auto versions = settings.ok() ? ChooseVersions(settings->config.version_policy(), model)
@@ -286,9 +349,19 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
   }
   const std::vector<int64_t> served = table_.Ready(model.name);
   std::deque<Task> tasks;
+  const bool only_weights = operation->weights.bytes != nullptr;
+  if (only_weights) {
+    versions = served;  // The others stay as they are.
+    if (!Contains(served, operation->number)) {
+      return absl::UnavailableError("it was unloaded before its new weights were loaded");
+    }
+  }
   for (const int64_t number : *versions) {
-    std::string stamp = absl::StrCat(*text, "\n", StampOf(model, number));
-    {
+    if (only_weights && number != operation->number) continue;
+    std::string stamp =
+        only_weights ? "weights that came by request"
+                     : absl::StrCat(*text, "\n", StampWithSteps(model, number, *settings));
+    if (!only_weights) {
       MutexLock lock(mutex_);
       const auto it = stamps_.find({model.name, number});
       if (Contains(served, number) && it != stamps_.end() && it->second == stamp) continue;
@@ -297,6 +370,7 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
                      .version = table_.SetLoading(model.name, number),
                      .folder = FolderOf(model, number),
                      .settings = SettingsOf(model, *settings),
+                     .config = *text,
                      .stamp = std::move(stamp)});
   }
   operation->chosen = *std::move(versions);
@@ -314,10 +388,16 @@ void Repository::Run(const Task& task) {
   const std::string& name = task.version->name;
   const auto servable =
       WithinMemory([&] { return absl::StrCat("loading model '", name, "'"); },
-                   [&] { return loader_(*task.version, task.folder, task.settings); });
+                   [&] {
+                     return loader_(*task.version, task.folder, task.settings,
+                                    task.operation->weights);
+                   });
   if (servable.ok()) {
     MutexLock lock(mutex_);
-    WhereMemoryAllows([&] { stamps_[{name, task.version->number}] = task.stamp; });
+    WhereMemoryAllows([&] {
+      stamps_[{name, task.version->number}] = task.stamp;
+      configs_[{name, task.version->number}] = task.config;
+    });
   }
   std::shared_ptr<const Servable> before = table_.SetLoaded(*task.version, servable);
   absl::Status status = servable.status();

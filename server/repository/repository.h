@@ -34,6 +34,7 @@
 #include "server/repository/model_table.h"
 #include "server/repository/remote_models.h"
 #include "server/repository/repository_scan.h"
+#include "server/repository/source_model.h"
 
 namespace reprise {
 
@@ -66,8 +67,10 @@ class Repository {
     std::function<void(const absl::Status&)> on_trouble = [](const absl::Status&) {};
   };
   // Loads one version from the folder `folder` of its files. Runs on a loader thread.
+  // `weights`: in place of those of its file; usually none.
   using Loader = std::function<absl::StatusOr<std::shared_ptr<const Servable>>(
-      const ModelVersion& version, const std::string& folder, const ModelSettings& settings)>;
+      const ModelVersion& version, const std::string& folder, const ModelSettings& settings,
+      const NewWeights& weights)>;
   // How it ended; on a loader thread, or on the caller's.
   using Done = std::function<void(const absl::Status&)>;
 
@@ -104,6 +107,17 @@ class Repository {
   // has been freed. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
   void Unload(const std::string& name, Done done);
 
+  // Gives a version that is served (empty: the newest) new weights of the same graph, until it is
+  // loaded from its folder again: `bytes` as NewWeights. Requests that were accepted before are
+  // answered by the old ones, later ones by the new; recipes stay. `done` gets OK when the new ones
+  // serve. Errors: as Find; INVALID_ARGUMENT where they are of another graph, and the old ones stay.
+  void LoadWeights(const std::string& name, const std::string& version,
+                   std::shared_ptr<const std::string> bytes, Done done);
+
+  // Returns the file of a model of the folders; `version` below 1: of the newest that is served.
+  // Errors: NOT_FOUND; INVALID_ARGUMENT where it is an ensemble itself.
+  absl::StatusOr<std::string> FileOf(const std::string& name, int64_t version) const;
+
   // Changes how a version behaves until it is unloaded or loaded again. `name` empty: all that are
   // ready; `version` empty: the newest. Returns the changed ones. Errors: as Find, and as
   // ApplyChange.
@@ -117,6 +131,8 @@ class Repository {
     Kind kind = Kind::kLoad;
     std::string name;
     std::optional<std::string> config;
+    NewWeights weights = {};  // version `number` is to have
+    int64_t number = 0;
     Done done;
     // Set once a load has begun.
     std::vector<int64_t> chosen;
@@ -129,6 +145,7 @@ class Repository {
     std::shared_ptr<ModelVersion> version;
     std::string folder;
     ModelSettings settings;
+    std::string config;  // its text
     std::string stamp;
   };
 
@@ -136,6 +153,11 @@ class Repository {
   void Enqueue(std::shared_ptr<Operation> operation) EXCLUDES(mutex_);
   void WorkLoop();
   void Begin(const std::shared_ptr<Operation>& operation);
+  // Returns the text of the configuration that the versions of `model` are to be loaded with.
+  absl::StatusOr<std::string> ConfigFor(const Operation& operation, const FoundModel& model) const;
+  // Returns the stamp of a version with the files of the steps of its ensemble.
+  std::string StampWithSteps(const FoundModel& model, int64_t version,
+                             const ModelSettings& settings) const;
   // Lists the versions of `model` to serve and makes tasks of the ones to load. Errors: there are
   // none.
   absl::Status Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
@@ -176,6 +198,8 @@ class Repository {
   std::deque<std::shared_ptr<Operation>> fetches_ GUARDED_BY(mutex_);
   // The stamps of the files from which the served versions were loaded.
   std::map<std::pair<std::string, int64_t>, std::string> stamps_ GUARDED_BY(mutex_);
+  // The texts of the configurations that they were loaded with.
+  std::map<std::pair<std::string, int64_t>, std::string> configs_ GUARDED_BY(mutex_);
   // kPoll: the stamp of each model when it was last asked to load.
   std::map<std::string, std::string> polled_ GUARDED_BY(mutex_);
   int64_t unsettled_ GUARDED_BY(mutex_) = 1;  // models of the start, and the listing itself

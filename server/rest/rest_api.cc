@@ -193,6 +193,14 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
+  for (const char* path : {"/v2/repository/models/{model}/weights",
+                           "/v2/repository/models/{model}/versions/{version}/weights"}) {
+    router.Add("POST", path, Right::kAdmin, [=](const Exchange& exchange, const PathParts& parts) {
+      repository->LoadWeights(PathPart(parts, "model"), PathPart(parts, "version"),
+                              std::make_shared<const std::string>(exchange->request().body),
+                              AnswerWith(exchange));
+    });
+  }
   for (const auto& [name, change] :
        {std::pair("freeze", ModelChange::kFreeze), std::pair("thaw", ModelChange::kThaw),
         std::pair("sleep", ModelChange::kSleep), std::pair("wake", ModelChange::kWake)}) {

@@ -8,6 +8,7 @@ from tritonclient.utils import InferenceServerException
 from testing import models
 from testing.clients import together
 from testing.daemon import Daemon, reprise
+from testing.exported import two_stages
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
@@ -286,3 +287,34 @@ def test_a_name_that_no_node_has_fails_the_load_and_says_so(repository, name, va
     with Daemon(repository) as daemon:
         assert not daemon.client().is_model_ready("scoped")
         assert f"is called '{value}'" in daemon.log() and "MatMul '/fc1/MatMul'" in daemon.log()
+
+
+def compiles(daemon, model):
+    return Scrape(daemon.metrics_url).total("reprise_compiles_total", model=model)
+
+
+def detect(client, path, inputs):
+    assert_same_answer(infer(client, "detector", inputs).outputs, reference(path, inputs))
+
+
+def test_regions_gathered_by_level_and_put_back_cost_few_captures(repository, rng):
+    """As torchvision's two-stage detectors have them: how many regions lie on a level, data decide."""
+    path = repository.add("detector", two_stages.model())
+    maps = {f"level{i}": rng.normal(0, 1, (1, 4, 16 >> i, 16 >> i)).astype(np.float32)
+            for i in range(3)}
+    pictures = [{"regions": two_stages.regions(rng, rng.dirichlet(np.ones(3)), 100), **maps}
+                for _ in range(36)]
+    with Daemon(repository) as daemon:
+        for picture in pictures:
+            detect(daemon.client(), path, picture)
+        assert compiles(daemon, "detector") <= 8
+        assert "padded, which the ops prove safe" in daemon.reprise("explain", "detector")
+        # Numbers of regions that were not met, and levels without any.
+        for count, shares in (90, [1, 1, 1]), (300, [1, 4, 1]), (60, [0, 1, 1]), (40, [0, 0, 1]):
+            detect(daemon.client(), path,
+                   {"regions": two_stages.regions(rng, shares, count), **maps})
+        # All of it again: nothing is new.
+        before = compiles(daemon, "detector")
+        for picture in pictures:
+            detect(daemon.client(), path, picture)
+        assert compiles(daemon, "detector") == before

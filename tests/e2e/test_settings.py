@@ -5,6 +5,7 @@ import subprocess
 
 from testing import models
 from testing.daemon import BUILD, Daemon
+from testing.inference import assert_same_answer, infer, reference, text_inputs
 
 
 def run(*flags, **variables):
@@ -59,3 +60,19 @@ def test_a_daemon_is_what_its_file_says(repository, tmp_path, monkeypatch):
         assert '"message":"request"' in daemon.log()
         assert "$REPRISED_HTP_PORT names no flag; did you mean REPRISED_HTTP_PORT?" in daemon.log()
         assert "SERVICE_HOST" not in daemon.log()
+
+
+def parameter(name, value):
+    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
+
+
+def test_a_model_runs_on_cores_of_its_own_and_in_one_stream(repository, rng):
+    cpu = max(os.sched_getaffinity(0))
+    path = repository.add("m", models.bert(), config=parameter("reprise.cores", cpu) +
+                          parameter("reprise.streams", 1))
+    repository.add("other", models.bert(), config=parameter("reprise.cores", 1023))
+    with Daemon(repository) as daemon:
+        inputs = text_inputs(["input_ids", "attention_mask"], 2, 40, rng, 200)
+        assert_same_answer(infer(daemon.client(), "m", inputs).outputs, reference(path, inputs))
+        assert not daemon.client().is_model_ready("other")
+        assert "the process may not run on CPU 1023" in daemon.log()

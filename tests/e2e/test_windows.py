@@ -63,6 +63,8 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
         rows = 6  # buckets of the batch, at most
         assert scrape.total("reprise_compiles_total", model=name) <= rows * 2**axes
         assert scrape.total("reprise_withheld_answers_total", model=name) == 0
+        # What is said of an axis is said of the form that is served.
+        assert "is never padded" not in daemon.log()
 
 
 def test_a_neck_is_padded_to_multiples_of_its_stride_alone(repository, rng):

@@ -258,6 +258,8 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
           "admin POST /v2/models/{model}/trace/setting",
           "admin POST /v2/repository/models/{model}/load",
           "admin POST /v2/repository/models/{model}/unload",
+          "admin POST /v2/repository/models/{model}/weights",
+          "admin POST /v2/repository/models/{model}/versions/{version}/weights",
           "admin POST /v2/repository/models/{model}/freeze",
           "admin POST /v2/repository/models/{model}/thaw", "admin POST /v2/repository/freeze",
           "admin POST /v2/repository/thaw", "admin POST /v2/repository/models/{model}/sleep",

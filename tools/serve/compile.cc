@@ -25,7 +25,7 @@
 #include "server/repository/flat_model.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/repository_scan.h"
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 #include "tools/serve/commands.h"
 #include "tools/serve/made_up_request.h"
 

@@ -24,7 +24,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 #include "tools/files/file_bytes.h"
 #include "tools/serve/commands.h"
 #include "tools/serve/store_merge.h"

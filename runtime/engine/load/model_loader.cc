@@ -186,6 +186,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   if (MayRound(draft.options) || draft.options.weights != WeightBits::kStored)
     draft.program->owner->parameters().DropUnused();
   certificate.End();
+  LogAxes(draft.view(), deferred);
   LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
   if (context_.store != nullptr) {
@@ -226,6 +227,10 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   } else {
     LoadBudget of_import(file_bytes);
     RETURN_IF_ERROR(WithinTime(of_import, [&]() -> absl::Status {
+      if (const auto import = std::exchange(model.options.import, nullptr)) {
+        ASSIGN_OR_RETURN(imported, import());
+        return absl::OkStatus();
+      }
       ASSIGN_OR_RETURN(imported,
                        ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
       return absl::OkStatus();
@@ -391,6 +396,17 @@ void ModelLoader::MakeSlices(ModelDraft& model) {
   const auto decides = [](int64_t size) { return size != SizeSlices::kDecidesNothing; };
   if (absl::c_none_of(alike_up_to, decides)) return;
   model.proof->slices = std::make_unique<SizeSlices>(std::move(alike_up_to));
+}
+
+void ModelLoader::LogAxes(const ModelView& model, bool deferred) const {
+  for (const ModelAxis& axis : model.proof.axes) {
+    const AxisCertificate& found = axis.certificate;
+    const absl::string_view verdict = !found.certified ? " is never padded"
+                                      : deferred       ? ""
+                                                       : " may be padded";
+    context_.log(absl::StrCat("model ", model.options.id.name, ": axis ", axis.label, verdict, ": ",
+                              found.reason));
+  }
 }
 
 void ModelLoader::LogCertificates(const ModelView& model) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,10 +48,16 @@ enum class PackingMode {
 };
 
 struct ImportedModel;
+class HelperPool;
 
 struct ModelOptions {
   ModelId id;
   std::string path;  // the file model.onnx
+  // Reads the model in place of the file at `path`: several files as one, or one with other
+  // weights. Engine::Load calls it once and forgets it.
+  std::function<absl::StatusOr<ImportedModel>()> import;
+  // The cores that its replays run on; null: those of the stream.
+  std::shared_ptr<HelperPool> cores;
   // Ranks of inputs whose shape the file leaves open, by name. Each choice of them makes a model of
   // its own: its specialisation, certificates and buckets depend on them.
   InputRanks ranks;

@@ -31,6 +31,7 @@ std::shared_ptr<const Tail::TypedSection> Tail::SectionFor(
   for (size_t i = 0; i < types.size(); ++i) {
     Value& input = variant.graph->value(variant.graph->inputs()[i]);
     input.dtype = types[i].first;
+    input.shape.reset();
     input.dims.clear();
     for (size_t d = 0; d < types[i].second; ++d) {
       input.dims.push_back({.symbol = SymbolOf(input.name, d)});

@@ -18,10 +18,12 @@ constexpr int kLooks = 50;
 
 }  // namespace
 
-HelperPool::HelperPool(int cores, const Clock* clock, std::chrono::nanoseconds patience)
+HelperPool::HelperPool(int cores, std::vector<int> cpus, const Clock* clock,
+                       std::chrono::nanoseconds patience)
     : cores_(std::max(cores, 1)),
       clock_(clock == nullptr ? steady_clock_ : *clock),
       patience_(patience),
+      cpus_(std::move(cpus)),
       free_cores_(cores_) {
   // An exception here leaves no thread behind. A call with helpers takes two cores at least.
   helpers_.reserve(static_cast<size_t>(cores_));
@@ -32,6 +34,7 @@ HelperPool::HelperPool(int cores, const Clock* clock, std::chrono::nanoseconds p
     try {
       auto helper = std::make_unique<Helper>();
       helper->thread = std::thread([this, &helper = *helper] { Work(helper); });
+      if (cpus_.some()) cpus_.Pin(helper->thread.native_handle());
       helper->next = free_helpers_;
       free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
     } catch (...) {
@@ -71,6 +74,7 @@ void HelperPool::FreeCores(int count) {
 }
 
 int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function, void* context) {
+  const AllowedCpus::OnThem on_them(cpus_);
   Helper* helpers = nullptr;
   LaunchWorkers* workers = nullptr;
   int parts = 1;

@@ -45,7 +45,11 @@ class HelperPool {
   // a helper has been idle; null: the steady clock.
   // `patience`: how long a helper stays awake.
   explicit HelperPool(int cores, const Clock* clock = nullptr,
-                      std::chrono::nanoseconds patience = std::chrono::milliseconds(5));
+                      std::chrono::nanoseconds patience = std::chrono::milliseconds(5))
+      : HelperPool(cores, {}, clock, patience) {}
+  // The cores are these CPUs: calls and helpers run on them and on no others.
+  explicit HelperPool(std::vector<int> cpus)
+      : HelperPool(static_cast<int>(cpus.size()), cpus, nullptr, std::chrono::milliseconds(5)) {}
   // No call may be under way.
   ~HelperPool();
   HelperPool(const HelperPool&) = delete;
@@ -67,6 +71,9 @@ class HelperPool {
   Activity activity() const;
 
  private:
+  HelperPool(int cores, std::vector<int> cpus, const Clock* clock,
+             std::chrono::nanoseconds patience);
+
   // The state of a helper's offer. kIdle: none, though the helper may be busy with an earlier one;
   // kOffered: a call; kReading: a call that the helper works on; kCallOver: the same for a call
   // that is over.

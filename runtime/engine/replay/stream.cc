@@ -291,15 +291,16 @@ int Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataErro
   const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
   const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
   const double worthwhile = 1 + share * recipe.work / kWorkPerThread;
-  const int threads =
-      worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
+  HelperPool* const cores = lent_ == nullptr ? options_.cores : lent_;
+  const int most = lent_ == nullptr ? options_.max_threads : lent_->cores();
+  const int threads = worthwhile < most ? static_cast<int>(worthwhile) : most;
   ReplayCall call = {
       .recipe = &recipe, .frame = &frame, .end = end, .control = control, .share = share};
   const int steps = recipe.num_steps();
-  if (options_.cores == nullptr) {
+  if (cores == nullptr) {
     for (int i = 0; i < steps; ++i) RunStep(&call, i, 0, 1);
   } else {
-    options_.cores->Run(threads, steps, RunStep, &call);
+    cores->Run(threads, steps, RunStep, &call);
   }
   const int left = call.left;
   if (call.thrown != nullptr) Rethrow(recipe.launches[static_cast<size_t>(left)], call.thrown);

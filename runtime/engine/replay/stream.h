@@ -94,6 +94,19 @@ class Stream {
   bool Prime(const Recipe& recipe, const Frame& frame,
              const std::function<bool()>& ends = nullptr) const;
 
+  // Replays run on `cores` while it lives, with as many threads as these; null: on the stream's
+  // own.
+  class OnCores {
+   public:
+    OnCores(Stream& stream, HelperPool* cores) : stream_(stream) { stream.lent_ = cores; }
+    ~OnCores() { stream_.lent_ = nullptr; }
+    OnCores(const OnCores&) = delete;
+    OnCores& operator=(const OnCores&) = delete;
+
+   private:
+    Stream& stream_;
+  };
+
   // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
   // system to clear them. From any thread, also during a replay. Does as much as it can.
   void Touch(size_t bytes);
@@ -120,6 +133,7 @@ class Stream {
 
   const StreamOptions options_;
   Arena arena_;
+  HelperPool* lent_ = nullptr;            // see OnCores
   std::vector<const std::byte*> inputs_;  // the frame's inputs
   std::vector<std::byte*> outputs_;       // the frame's outputs
   size_t needed_ = 0;                     // see TakeNeededBytes

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/exact_limit.h"
@@ -50,7 +51,11 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   std::shared_ptr<const Tail::TypedSection> typed;
   CaptureTarget target = TargetOf(section, values, &typed);
   Choice choice;
-  if (pad) choice.fitted = typed->padding.Fit(target.key.binding);
+  if (pad) {
+    choice.fitted = typed->padding.Fit(
+        target.key.binding,
+        [&](const std::string& name) -> const Tensor& { return values.at(name); });
+  }
   // The sizes that arrived have a recipe of their own already.
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
@@ -62,7 +67,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   choice.recipe = context_.cache.Find(target.key);
   context_.model.owner()->observer().OnCacheRequest(choice.recipe != nullptr);
   if (choice.recipe == nullptr && choice.fitted.has_value()) {
-    choice.recipe = Larger(target, choice.fitted->padded);
+    choice.recipe = Larger(target, *choice.fitted);
   }
   if (choice.recipe != nullptr) return choice;
   ASSIGN_OR_RETURN(choice.recipe, Miss(target));
@@ -70,7 +75,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
 }
 
 SectionRecipes::RecipePtr SectionRecipes::Larger(const CaptureTarget& target,
-                                                 const std::set<std::string>& padded) {
+                                                 const SectionPadding::Fitted& fitted) {
   const Model& model = context_.model;
   const bool is_default = context_.shape.on_miss == OnMiss::kDefault;
   const bool frozen = model.IsFrozen(context_.options);
@@ -83,7 +88,11 @@ SectionRecipes::RecipePtr SectionRecipes::Larger(const CaptureTarget& target,
   const std::shared_ptr<const ReadyIndex> index = context_.cache.IndexOf(target.key.graph);
   const std::shared_ptr<const RecipeList> recipes = index->Snapshot();
   for (const RecipePtr& ready : *recipes) {
-    if (!CanServe(ready->key, target.key, padded)) continue;
+    if (!CanServe(ready->key, target.key, fitted.padded)) continue;
+    const bool is_proved = absl::c_all_of(fitted.largest, [&](const auto& most) {
+      return ready->key.binding.axes.at(most.first) <= most.second;
+    });
+    if (!is_proved) continue;
     if (least == nullptr || ready->frame_bytes() < least->frame_bytes()) least = ready;
   }
   if (least == nullptr) return nullptr;

@@ -72,7 +72,7 @@ class SectionRecipes {
   // Returns the target for the sizes that arrived; `typed` receives the facts about the section.
   CaptureTarget TargetOf(const GraphSection& section, const Values& values,
                          std::shared_ptr<const Tail::TypedSection>* typed = nullptr) const;
-  RecipePtr Larger(const CaptureTarget& target, const std::set<std::string>& padded);
+  RecipePtr Larger(const CaptureTarget& target, const SectionPadding::Fitted& fitted);
   absl::StatusOr<RecipePtr> Miss(const CaptureTarget& target);
   absl::StatusOr<RecipePtr> Prepare(const CaptureTarget& target);
   void Note(CaptureOutcome outcome);

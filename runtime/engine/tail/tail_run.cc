@@ -52,14 +52,13 @@ Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
   return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
 }
 
-// Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; zeros after
-// it.
+// Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; along a larger
+// one the last position is repeated up to the end.
 void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
   if (value.bytes() == slot.bytes) {
     std::memcpy(to, value.data(), slot.bytes);
     return;
   }
-  std::memset(to, 0, slot.bytes);
   const Shape origin(slot.shape.size(), 0);
   CopyBlock({.shape = value.shape(),
              .from_shape = value.shape(),
@@ -68,6 +67,27 @@ void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
              .to_offset = origin,
              .element_bytes = DTypeSize(slot.dtype)},
             value.data(), to);
+  // The lines that lie before dim `d` in the value itself; those beyond them are filled by an
+  // earlier dim, whole.
+  const Shape strides = Strides(slot.shape);
+  for (size_t d = slot.shape.size(); d-- > 0;) {
+    const int64_t size = value.shape()[d];
+    if (size == slot.shape[d]) continue;
+    const size_t line = static_cast<size_t>(strides[d]) * DTypeSize(slot.dtype);
+    const int64_t lines = NumElements(absl::MakeConstSpan(value.shape()).first(d));
+    for (int64_t i = 0; i < lines; ++i) {
+      size_t offset = 0;
+      int64_t rest = i;
+      for (size_t outer = d; outer-- > 0;) {
+        offset += static_cast<size_t>(rest % value.shape()[outer] * strides[outer]);
+        rest /= value.shape()[outer];
+      }
+      std::byte* const end = to + offset * DTypeSize(slot.dtype) + size * line;
+      for (int64_t k = 0; k < slot.shape[d] - size; ++k) {
+        std::memcpy(end + k * line, end - line, line);
+      }
+    }
+  }
 }
 
 // Copies the first elements at `from`, of the shape of `slot`: as many as `shape` has.

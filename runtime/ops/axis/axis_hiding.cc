@@ -42,6 +42,14 @@ std::string AxisContext::JointIds() const {
   return moves ? input(0).ids : "";
 }
 
+std::string AxisContext::JointPlaces() const {
+  const auto is_wide = [](DType dtype) {
+    return dtype == DType::kInt32 || dtype == DType::kInt64;
+  };
+  const bool widens = node_.op == CastOp::kName && is_wide(graph_.value(node_.outputs[0]).dtype);
+  return FactsOf(node_.op).HoldsFirst() || widens ? input(0).places : "";
+}
+
 bool AxisContext::JointByData() const {
   const OpRow* row = FindOp(node_.op);
   const OpFacts& facts = FactsOf(*row);

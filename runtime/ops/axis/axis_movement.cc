@@ -224,7 +224,9 @@ void GatherAxis(AxisContext& context) {
     const auto not_first = [&](int64_t index) {
       return index >= picked->inner || picked->repeated || picked->moved;
     };
-    if (!indices && context.MayCountFromEnd(1)) {
+    if (!indices && context.TakesFromRequest(1, *picked)) {
+      // No place lies in the padding.
+    } else if (!indices && context.MayCountFromEnd(1)) {
       context.SeeLength(kMayCount);
     } else if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
@@ -275,7 +277,8 @@ bool TakesRowByRow(const AxisContext& context) {
 // Along the dims that are not looked along, an element comes from where it goes.
 void GatherElementsAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
-  if (context.input(0).At(dim) != nullptr) return DataAxis(context);
+  const Positions* picked = context.input(0).At(dim);
+  if (picked != nullptr && !context.TakesFromRequest(1, *picked)) return DataAxis(context);
   AxisFlowValue flow;
   for (int64_t d = 0; d < context.rank(1); ++d) {
     const Positions* from = d == dim ? nullptr : context.input(0).At(d);
@@ -296,6 +299,84 @@ void GatherElementsAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+namespace {
+
+// Returns whether these positions lie one after another from index 0 on.
+bool LieInOrder(const Positions* positions) {
+  return positions != nullptr && positions->inner == 1 && !positions->moved &&
+         !positions->repeated && positions->extent == Extent();
+}
+
+// GatherND whose places are along dim 0: it does what Gather does.
+bool PicksRows(AxisContext& context) {
+  const Positions* picked = context.input(0).At(0);
+  const bool of_rows = context.node().op == GatherNdOp::kName && context.rank(1) > 0 &&
+                       context.shape(1).back() == 1 &&
+                       context.attributes().Int("batch_dims", 0) == 0;
+  if (!of_rows || (picked != nullptr && !context.TakesFromRequest(1, *picked))) return false;
+  const int64_t columns = context.rank(1) - 1;
+  if (context.input(1).At(columns) != nullptr) return false;
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(1).along) {
+    flow.along.push_back(AlongDim(positions, positions.dim));
+    flow.along.back().padding = PaddingValue::Unknown();
+  }
+  for (const Positions& positions : context.input(0).along) {
+    if (positions.dim > 0) flow.along.push_back(AlongDim(positions, positions.dim + columns - 1));
+  }
+  context.Set(0, std::move(flow));
+  return true;
+}
+
+// Returns the dim along which a scatter puts elements by places; nullopt: by places of several
+// dims, or by more than a list of them.
+std::optional<int64_t> DimOfPuts(const AxisContext& context) {
+  if (context.node().op == ScatterElementsOp::kName) {
+    return context.Dim(ScatterElementsOp::From(context.attributes()).axis);
+  }
+  const bool list = context.node().op == ScatterNdOp::kName && context.rank(1) == 2 &&
+                    context.shape(1).back() == 1;
+  return list ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+// Elements that are put among others:
+// - by places of the request, along the positions: what is put in the padding is nothing;
+// - one for each position, into something that has none: where padding repeats the last position
+//   its element is put once more, to the same place.
+// Along other dims an element goes where it comes from.
+bool PutsRows(AxisContext& context) {
+  const std::optional<int64_t> dim = DimOfPuts(context);
+  if (!dim.has_value()) return false;
+  const bool by_elements = context.node().op == ScatterElementsOp::kName;
+  const AxisFlowValue &data = context.input(0), &places = context.input(1),
+                      &updates = context.input(2);
+  AxisFlowValue flow;
+  for (int64_t d = 0; d < context.rank(0); ++d) {
+    const Positions *to = data.At(d), *from = updates.At(d);
+    const Positions* at = by_elements || d == *dim ? places.At(d) : from;
+    if (d == *dim) {
+      if (to != nullptr && (from != nullptr || at != nullptr || !context.TakesFromRequest(1, *to))) {
+        return false;
+      }
+      if (from != nullptr || at != nullptr) {
+        const std::string reduction = context.attributes().String("reduction", "none");
+        const bool once = reduction == "none" || reduction == "max" || reduction == "min";
+        if (!context.repeats_last() || !once || !LieInOrder(from) || !LieInOrder(at)) return false;
+        continue;
+      }
+    } else if (to != nullptr || from != nullptr || at != nullptr) {
+      if (!LieInOrder(to) || !LieInOrder(from) || !LieInOrder(at)) return false;
+    }
+    if (to == nullptr) continue;
+    flow.along.push_back(*to);
+    flow.along.back().padding = PaddingValue::Unknown();
+  }
+  context.Set(0, std::move(flow));
+  return true;
+}
+
+}  // namespace
+
 // Elements are found or put by data. Places that a client's numbers may bring below zero are
 // counted from the end, where the padding is.
 void DataAxis(AxisContext& context) {
@@ -310,6 +391,7 @@ void DataAxis(AxisContext& context) {
     }
     return context.Set(0, std::move(flow));
   }
+  if (PicksRows(context) || PutsRows(context)) return;
   if (op == GatherElementsOp::kName || op == ScatterElementsOp::kName) {
     const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
     const bool meets = context.input(0).At(dim) != nullptr;

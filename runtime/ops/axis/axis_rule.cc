@@ -44,6 +44,7 @@ void MaskNeeds::Join(const MaskNeeds& other) {
     CountingPlaces& own = together[input];
     own = std::max(own, left);
   }
+  in_request.insert(other.in_request.begin(), other.in_request.end());
 }
 
 bool MaskNeeds::Within(const MaskNeeds& other) const {
@@ -249,6 +250,16 @@ bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const
   return flows_[places].chosen && !flows_[places].nonnegative;
 }
 
+bool AxisContext::TakesFromRequest(size_t i, const Positions& positions) {
+  const std::string& places = input(i).places;
+  const bool in_order = positions.inner == 1 && !positions.moved && !positions.repeated &&
+                        positions.extent == Extent();
+  if (!options_.checks_places || places.empty() || !in_order) return false;
+  if (is_batch() && !repeats_last()) return false;  // Rows before it may be other requests'.
+  finding_.needs.in_request.insert(places);
+  return true;
+}
+
 bool AxisContext::AnyUnknownMask() const {
   for (size_t i = 0; i < num_inputs(); ++i) {
     if (input(i).source == Source::kGuards && input(i).along.empty()) return true;
@@ -350,6 +361,7 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.lines = JointLines();
   flow.hiders = JointHiders();
   flow.ids = JointIds();
+  flow.places = JointPlaces();
   for (size_t i = 0; i < num_inputs(); ++i) flow.guessed = flow.guessed || input(i).guessed;
   flow.by_data = JointByData();
   flow.hidden_by_data = MayHideByData(flow);

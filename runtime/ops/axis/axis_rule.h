@@ -93,12 +93,16 @@ inline Positions AlongDim(const Positions& positions, int64_t dim) {
 // from it spreads its attention over all keys, the padding as well.
 enum class CountingPlaces { kNone, kOne, kFirst, kAll };
 
-// Requirements on masks of a padded request, so that no query is left with hidden keys alone.
+// Requirements on the inputs of a padded request: on its masks, so that no query is left with
+// hidden keys alone, and on its places.
 struct MaskNeeds {
   CountingPlaces places = CountingPlaces::kNone;  // asked of every mask
   // Inputs that hide keys of one softmax together. At most one of them may hide any, and that one
   // leaves these places.
   std::map<std::string, CountingPlaces> together;
+  // Inputs of integers that are places among the request's positions, each from 0 to its size: of
+  // the rows that were found, say. See AxisFlowOptions::checks_places.
+  std::set<std::string> in_request;
 
   // Adds the demands of `other`.
   void Join(const MaskNeeds& other);
@@ -149,6 +153,8 @@ struct AxisFlowValue {
   std::set<std::string> hiders;
   // The input of integers whose elements these are, moved at most; empty: they are others.
   std::string ids;
+  // The input of integers some of whose elements these are, in any order; empty: they are others.
+  std::string places;
   // Guards that may hold any integers have a say.
   bool guessed = false;
   // Other data than the `hiders` has a say, or it is more than whether they hide.
@@ -205,6 +211,11 @@ struct AxisFlowOptions {
   UnevenTables uneven;
   // Nothing is padded along the axis: the last position is the request's own.
   bool own_end = false;
+  // `is_batch` is set, and padding repeats the last position of each input. What a position becomes
+  // depends on itself alone then, so that padding goes on repeating the last position.
+  bool repeats_last = false;
+  // Whether inputs are places of the request (MaskNeeds::in_request) is looked at for each request.
+  bool checks_places = false;
 };
 
 // One node under the eyes of its rule.
@@ -222,6 +233,8 @@ class AxisContext {
   int64_t axis_size() const { return options_.small_size; }
   int64_t larger_axis_size() const { return options_.large_size; }
   int64_t step() const { return options_.step; }
+  // Returns whether padding repeats the last position, see AxisFlowOptions.
+  bool repeats_last() const { return options_.repeats_last; }
   // Returns whether the last of these positions is the request's: nothing is padded, and they lie
   // in order.
   bool EndsWithRequest(const Positions& positions) const {
@@ -278,6 +291,10 @@ class AxisContext {
   // end, for some contents of the inputs. `column`: only those of this element of its last dim
   // count.
   bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
+
+  // Returns whether operand `i` is places among these positions of the request, none of them in the
+  // padding; the verdict holds as long as they are.
+  bool TakesFromRequest(size_t i, const Positions& positions);
 
   // Sets where positions lie in a result. Its source follows from the operands' sources: it is a
   // mask made of them with `is_mask`.
@@ -346,6 +363,8 @@ class AxisContext {
   std::set<std::string> JointHiders() const;
   // Returns the integers that the results are, moved at most.
   std::string JointIds() const;
+  // Returns the integers that the results are some of.
+  std::string JointPlaces() const;
   bool JointByData() const;
   // `result`: the node's, in which padding is known.
   bool MayHideByData(const AxisFlowValue& result) const;

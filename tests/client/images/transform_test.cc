@@ -32,6 +32,16 @@ TEST(TransformListTest, ReadsNamesNumbersListsAndDefaults) {
   EXPECT_EQ(*size, std::pair(224, 160));
 }
 
+TEST(TransformListTest, AFlipAfterToTensorIsDoneBeforeIt) {
+  const auto list = TransformList::Parse(
+      "RandomIoUCrop, Resize([8, 8]), ToTensor, RandomHorizontalFlip(0.25), Normalize(0, 1)");
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->transforms().size(), 5u);
+  EXPECT_EQ(list->transforms()[2].kind, TransformKind::kRandomHorizontalFlip);
+  EXPECT_EQ(list->transforms()[2].probability, 0.25);
+  EXPECT_EQ(list->transforms()[3].kind, TransformKind::kToTensor);
+}
+
 struct Refusal {
   const char* text;
   const char* words;

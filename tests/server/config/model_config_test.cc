@@ -107,7 +107,16 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
        "sequence_batching.oldest.preserve_ordering"},
       {"sequence_batching { oldest { max_candidate_sequences: -1 } }", "-1"},
       {"sequence_batching { direct { minimum_slot_utilization: 2 } }", "it is from 0 to 1"},
-      {"ensemble_scheduling { step { model_name: \"a\" } }", "ensemble_scheduling.step"},
+      {"ensemble_scheduling { step { model_name: \"a\" } }", "name its input and output"},
+      {"input { name: \"x\" } output { name: \"y\" } ensemble_scheduling { step { model_name: \"a\" } }",
+       "step \"a\" of ensemble_scheduling has no input_map"},
+      {"platform: \"ensemble\"", "ensemble_scheduling names no step"},
+      {"ensemble_scheduling { max_inflight_requests: 2 }", "max_inflight_requests"},
+      {"instance_group { count: 2 } parameters { key: \"reprise.streams\" value { string_value: \"1\" } }",
+       "leave one of them out"},
+      {"parameters { key: \"reprise.streams\" value { string_value: \"0\" } }", "reprise.streams"},
+      {"parameters { key: \"reprise.cores\" value { string_value: \"3-1\" } }", "0-3 or 0,2,4-5"},
+      {"parameters { key: \"reprise.cores\" value { string_value: \"one\" } }", "reprise.cores"},
       {"instance_group { kind: KIND_GPU }", "KIND_GPU"},
       {"instance_group { gpus: 0 }", "instance_group.gpus"},
       {"input { name: \"x\" reshape { shape: 1 } }", "input.reshape.shape"},
@@ -148,6 +157,16 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr(test.culprit)) << test.text;
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr("config.pbtxt"));
   }
+}
+
+TEST(ModelConfigTest, CoresAreListsAndRanges) {
+  const auto settings = ParseModelConfig(
+      "parameters { key: \"reprise.cores\" value { string_value: \"4, 0-2,1\" } }"
+      "parameters { key: \"reprise.streams\" value { string_value: \"3\" } }",
+      "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->cores, (std::vector<int>{0, 1, 2, 4}));
+  EXPECT_EQ(settings->max_running, 3);
 }
 
 TEST(ModelConfigTest, EmptySectionsAreRefusedLikeFullOnes) {

@@ -48,7 +48,8 @@ class RepositoryTest : public ::testing::Test {
 
   static absl::StatusOr<std::shared_ptr<const Servable>> Load(const ModelVersion& version,
                                                               const std::string& folder,
-                                                              const ModelSettings& settings) {
+                                                              const ModelSettings& settings,
+                                                              const NewWeights& weights) {
     std::ifstream file(fs::path(folder) / settings.model_filename);
     std::string word;
     file >> word;

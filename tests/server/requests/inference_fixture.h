@@ -58,7 +58,8 @@ struct Server {
                  }},
             [this](
                 const ModelVersion& version, const std::string& path,
-                const ModelSettings& settings) -> absl::StatusOr<std::shared_ptr<const Servable>> {
+                const ModelSettings& settings,
+                const NewWeights&) -> absl::StatusOr<std::shared_ptr<const Servable>> {
               return LoadServable({.engine = fixture.engine,
                                    .version = version,
                                    .folder = path,

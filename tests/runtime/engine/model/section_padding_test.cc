@@ -24,11 +24,12 @@ class SectionPaddingTest : public testing::Test {
     padding_.emplace(section_);
   }
   std::optional<SectionPadding::Fitted> Fit(std::map<std::string, int64_t> sizes) {
-    return padding_->Fit({.axes = std::move(sizes)});
+    return padding_->Fit({.axes = std::move(sizes)}, [&](const std::string& name) -> const Tensor& { return values_.at(name); });
   }
 
   ModelVariant section_;
   std::optional<SectionPadding> padding_;
+  std::map<std::string, Tensor> values_;  // inputs that are looked at
 };
 
 constexpr char kProduct[] = R"(graph {
@@ -61,11 +62,42 @@ TEST_F(SectionPaddingTest, CountOfRowsThatGoEachForItselfIsRoundedUp) {
   EXPECT_THAT(padding_->Words(), ElementsAre(HasSubstr("rows.d0: padded")));
 }
 
-TEST_F(SectionPaddingTest, NothingFoundAndOneFoundStayAsTheyAre) {
+TEST_F(SectionPaddingTest, NothingFoundStaysAsItIsAndOneWhereItDecidesSomething) {
   Read(kProduct);
   for (const int64_t size : {5, 7}) Fit({{"rows.d0", size}, {"rows.d1", 8}});
   EXPECT_FALSE(Fit({{"rows.d0", 0}, {"rows.d1", 8}}).has_value());
+  EXPECT_EQ(Fit({{"rows.d0", 1}, {"rows.d1", 8}})->binding.axes.at("rows.d0"), 16);
+  // Where there is one row its dim is dropped.
+  Read(R"(graph {
+  input %rows: f32[rows.d0, rows.d1]
+  %r: ? = Relu(%rows)
+  %y: ? = Squeeze(%r)
+  output %y
+})");
+  for (const int64_t size : {5, 7}) Fit({{"rows.d0", size}, {"rows.d1", 8}});
   EXPECT_FALSE(Fit({{"rows.d0", 1}, {"rows.d1", 8}}).has_value());
+}
+
+TEST_F(SectionPaddingTest, CountsOfSeveralAxesShareSizes) {
+  Read(R"(graph {
+  input %a: f32[a.d0]
+  input %b: f32[b.d0]
+  %y: ? = Relu(%a)
+  %z: ? = Relu(%b)
+  output %y
+  output %z
+})");
+  std::set<std::map<std::string, int64_t>> given;
+  for (int64_t a = 5; a <= 100; a += 5) {
+    const auto fitted = Fit({{"a.d0", a}, {"b.d0", 105 - a}});
+    if (a < 15) continue;  // Until both have differed.
+    ASSERT_TRUE(fitted.has_value());
+    EXPECT_GE(fitted->binding.axes.at("a.d0"), a);
+    EXPECT_GE(fitted->binding.axes.at("b.d0"), 105 - a);
+    EXPECT_LE(fitted->binding.axes.at("a.d0") + fitted->binding.axes.at("b.d0"), 320);
+    given.insert(fitted->binding.axes);
+  }
+  EXPECT_LE(given.size(), 4u);
 }
 
 TEST_F(SectionPaddingTest, AMeanOverWhatIsFoundStaysExactAndSaysWhy) {
@@ -133,8 +165,17 @@ TEST_F(SectionPaddingTest, SizesBeyondThoseThatWereLookedAtStayExact) {
   Fit({{"rows.d0", 3}, {"rows.d1", 8}});
   ASSERT_TRUE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
   EXPECT_TRUE(Fit({{"rows.d0", 512}, {"rows.d1", 8}}).has_value());
+  EXPECT_FALSE(Fit({{"rows.d0", 601}, {"rows.d1", 8}}).has_value());
   EXPECT_FALSE(Fit({{"rows.d0", 513}, {"rows.d1", 8}}).has_value());
   EXPECT_FALSE(Fit({{"rows.d0", 700}, {"rows.d1", 8}}).has_value());
+}
+
+TEST_F(SectionPaddingTest, SizesBeyondTheFirstOnesAreProvedWhenTheyArrive) {
+  Read(kProduct);
+  Fit({{"rows.d0", 3}, {"rows.d1", 8}});
+  EXPECT_EQ(Fit({{"rows.d0", 700}, {"rows.d1", 8}})->binding.axes.at("rows.d0"), 768);
+  EXPECT_EQ(Fit({{"rows.d0", 16384}, {"rows.d1", 8}})->binding.axes.at("rows.d0"), 16384);
+  EXPECT_FALSE(Fit({{"rows.d0", 16385}, {"rows.d1", 8}}).has_value());
 }
 
 TEST_F(SectionPaddingTest, SizesInsideASectionAreFollowed) {
@@ -178,6 +219,73 @@ TEST_F(SectionPaddingTest, SizesInsideASectionAreFollowed) {
 })");
   Fit({{"rows.d0", 3}, {"rows.d1", 8}});
   EXPECT_TRUE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
+}
+
+// Rows of `places` are looked up in `data`, computed, and put back where they came from.
+constexpr char kPutBack[] = R"(graph {
+  input %data: f32[data.d0, data.d1]
+  input %places: i64[places.d0]
+  const %depth: i64[2] = {-1, 1}
+  param %w: f32[8, 8] = p0
+  %own: ? = Gather(%data, %places)
+  %made: ? = MatMul(%own, %w)
+  %column: ? = Reshape(%places, %depth)
+  %shape: ? = Shape(%made)
+  %all: ? = Expand(%column, %shape)
+  %y: ? = ScatterElements(%data, %all, %made) {axis = 0}
+  output %y
+})";
+
+TEST_F(SectionPaddingTest, RowsThatArePutBackByPlacesOfTheRequestAreRoundedUp) {
+  Read(kPutBack);
+  const auto ask = [&](int64_t rows, std::vector<int64_t> places) {
+    values_["places"] = Tensor::Int64s(places);
+    return Fit({{"data.d0", rows},
+                {"data.d1", 8},
+                {"places.d0", static_cast<int64_t>(places.size())}});
+  };
+  ask(30, {1, 2, 3});
+  const auto fitted = ask(40, {39, 0, 7, 8});
+  ASSERT_TRUE(fitted.has_value()) << testing::PrintToString(padding_->Words());
+  EXPECT_THAT(fitted->padded, ElementsAre("data.d0", "places.d0"));
+  EXPECT_EQ(fitted->binding.axes.at("data.d0"), 48);
+  EXPECT_EQ(fitted->binding.axes.at("places.d0"), 16);
+  EXPECT_THAT(fitted->true_sizes[0], ElementsAre(40, std::nullopt));
+  // Places that count from the end, or lie past it, would be others in the padding.
+  for (const int64_t beyond : {-1, 40, 41}) {
+    const auto exact = ask(40, {39, 0, beyond, 8});
+    ASSERT_TRUE(exact.has_value());
+    EXPECT_EQ(exact->binding.axes.at("data.d0"), 40) << beyond;
+    EXPECT_EQ(exact->binding.axes.at("places.d0"), 16);
+  }
+}
+
+TEST_F(SectionPaddingTest, WhatIsAddedUpAtPlacesIsNotAddedTwice) {
+  std::string text = kPutBack;
+  text.replace(text.find("{axis = 0}"), 10, R"({axis = 0, reduction = "add"})");
+  Read(text);
+  values_["places"] = Tensor::Int64s({1, 2});
+  Fit({{"data.d0", 30}, {"data.d1", 8}, {"places.d0", 3}});
+  const auto fitted = Fit({{"data.d0", 30}, {"data.d1", 8}, {"places.d0", 18}});
+  EXPECT_FALSE(fitted.has_value());
+}
+
+TEST_F(SectionPaddingTest, RowsThatSeeTheirOwnNumberAreNotPutBackTwice) {
+  // The padding's rows have other numbers than the last one.
+  Read(R"(graph {
+  input %data: f32[data.d0]
+  input %places: i64[places.d0]
+  const %zero: i64[] = {0}
+  const %one: i64[] = {1}
+  %count: ? = Size(%places)
+  %numbers: ? = Range(%zero, %count, %one)
+  %made: ? = Cast(%numbers) {to = 1}
+  %y: ? = ScatterElements(%data, %places, %made) {axis = 0}
+  output %y
+})");
+  values_["places"] = Tensor::Int64s({1, 2});
+  Fit({{"data.d0", 30}, {"places.d0", 3}});
+  EXPECT_FALSE(Fit({{"data.d0", 30}, {"places.d0", 18}}).has_value());
 }
 
 TEST_F(SectionPaddingTest, NothingIsSaidOfSizesThatNeverDiffered) {

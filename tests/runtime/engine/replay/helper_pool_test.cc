@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -43,6 +44,49 @@ TEST_P(HelperPoolTest, EveryPartOfEveryStepRunsOnceACall) {
     for (const std::atomic<int>& shares : context.shares) ASSERT_EQ(shares, 60 * round);
   }
   EXPECT_EQ(context.strange, 0);
+}
+
+// Returns the CPUs that the calling thread may run on.
+std::vector<int> OwnCpus() {
+  cpu_set_t set;
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+TEST(HelperPoolOnCpusTest, CallersAndHelpersRunOnThemAlone) {
+  const std::vector<int> all = OwnCpus();
+  ASSERT_FALSE(all.empty());
+  for (size_t count = 1; count <= std::min<size_t>(all.size(), 2); ++count) {
+    const std::vector<int> cpus(all.end() - static_cast<std::ptrdiff_t>(count), all.end());
+    HelperPool pool(cpus);
+    struct Context {
+      const std::vector<int>& cpus;
+      std::atomic<int> elsewhere{0};
+    } context{.cpus = cpus};
+    for (int round = 0; round < 50; ++round) {
+      pool.Run(
+          8, 3,
+          [](void* c, int, int, int) {
+            Context& context = *static_cast<Context*>(c);
+            // A helper keeps off the caller's CPU.
+            for (const int cpu : OwnCpus()) {
+              if (std::find(context.cpus.begin(), context.cpus.end(), cpu) == context.cpus.end()) {
+                ++context.elsewhere;
+              }
+            }
+          },
+          &context);
+    }
+    EXPECT_EQ(context.elsewhere, 0);
+    EXPECT_EQ(pool.cores(), static_cast<int>(count));
+    EXPECT_EQ(OwnCpus(), all) << "the caller is where it was before";
+  }
+  EXPECT_EQ(AllowedCpus::Forbidden(all), -1);
+  EXPECT_EQ(AllowedCpus::Forbidden({all[0], CPU_SETSIZE}), CPU_SETSIZE);
 }
 
 TEST_P(HelperPoolTest, NeverMoreThreadsRunThanThereAreCores) {

@@ -1,4 +1,4 @@
-#include "server/repository/store_key.h"
+#include "server/fetch/store_key.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
