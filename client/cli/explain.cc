@@ -1,6 +1,7 @@
 // reprise explain: why recipes were captured and which requests waited; which parts of a model may
 // be padded and why.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
+#include "command_line/similar_names.h"
 #include "command_line/text_width.h"
 #include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
@@ -34,9 +36,10 @@ std::string SignedBytes(int64_t bytes) {
 
 // "    because  WORDS", within the terminal.
 void PrintLine(const char* label, const std::string& words) {
-  constexpr size_t kIndent = 13, kUnlimited = size_t{1} << 20;
-  const size_t width = command_line::TerminalWidth(kUnlimited);
-  std::printf("    %-8s %s\n", label, command_line::Wrap(words, width, kIndent, kIndent).c_str());
+  constexpr size_t kIndent = 13, kAnyWidth = size_t{1} << 20;
+  const size_t first = std::max(kIndent, 5 + command_line::WidthOf(label));
+  const size_t width = command_line::TerminalWidth(kAnyWidth);
+  std::printf("    %-8s %s\n", label, command_line::Wrap(words, width, kIndent, first).c_str());
 }
 
 // A binding of more characters, and the fields of one beyond the first, are cut: --json has all.
@@ -70,10 +73,9 @@ std::string DifferencesOf(const v1::MissRecord& miss) {
 }
 
 void PrintMiss(const v1::MissRecord& miss) {
-  std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
-              Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
-              SizesOfMiss(miss).c_str(), miss.reason().c_str(),
-              miss.behind() ? ", in background" : "");
+  command_line::Print(absl::StrCat("#", miss.sequence(), "  ", Ago(miss.time()), "  ", miss.model(),
+                                   "  ", miss.bucket(), "  (", SizesOfMiss(miss), ")  ",
+                                   miss.reason(), miss.behind() ? ", in background" : "", "\n"));
   std::printf("    recipe   %s\n", miss.recipe().c_str());
   if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
   if (!miss.cause().empty()) std::printf("    changed  %s\n", miss.cause().c_str());
@@ -92,8 +94,9 @@ void PrintMiss(const v1::MissRecord& miss) {
     phases.push_back(std::move(text));
   }
   PrintLine("cost", absl::StrCat(Fixed(miss.total_ms(), 1), " ms: ", absl::StrJoin(phases, ", ")));
-  std::printf("    memory   recipe %s, replay %s, process %s\n", Bytes(miss.recipe_bytes()).c_str(),
-              Bytes(miss.frame_bytes()).c_str(), SignedBytes(rss_bytes).c_str());
+  PrintLine("memory",
+            absl::StrCat("recipe ", Bytes(miss.recipe_bytes()), ", replay ",
+                         Bytes(miss.frame_bytes()), ", process ", SignedBytes(rss_bytes)));
   if (miss.num_waiters() == 0) {
     std::printf("    waited   no request\n");
   } else {
@@ -102,11 +105,10 @@ void PrintMiss(const v1::MissRecord& miss) {
       if (waiter.request_id().empty()) continue;
       who.push_back(absl::StrCat(waiter.request_id(), " ", Fixed(waiter.waited_ms(), 1), " ms"));
     }
-    std::printf("    waited   %s, at most %s ms%s%s\n",
-                absl::StrCat(miss.num_waiters(), miss.num_waiters() == 1 ? " request" : " requests")
-                    .c_str(),
-                Fixed(miss.longest_wait_ms(), 1).c_str(), who.empty() ? "" : ": ",
-                absl::StrJoin(who, ", ").c_str());
+    PrintLine("waited",
+              absl::StrCat(miss.num_waiters(), miss.num_waiters() == 1 ? " request" : " requests",
+                           ", at most ", Fixed(miss.longest_wait_ms(), 1), " ms",
+                           who.empty() ? "" : ": ", absl::StrJoin(who, ", ")));
   }
   if (!miss.suggestion().empty()) PrintLine("avoid", miss.suggestion());
   std::printf("\n");
@@ -123,7 +125,7 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
   std::printf("buckets: %s\n", buckets.policy() == "apply"     ? "follow the traffic"
                                : buckets.policy() == "suggest" ? "stay; better ones are shown"
                                                                : "stay");
-  std::printf("    in force %s\n", BoundariesText(buckets.in_force()).c_str());
+  PrintLine("in force", BoundariesText(buckets.in_force()));
   if (buckets.policy() == "off") {
     std::printf("    padding  %.1f%% of the computed elements\n\n", 100 * buckets.actual_waste());
     return;
@@ -131,14 +133,17 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
   std::printf("    learnt   from %llu requests, changed %llu times\n",
               static_cast<unsigned long long>(buckets.requests()),
               static_cast<unsigned long long>(buckets.changes()));
-  std::printf("    padding  %.1f%% of the computed elements; %.1f%% expected, %.1f%% at best\n",
-              100 * buckets.actual_waste(), 100 * buckets.expected_waste(),
-              100 * buckets.best_waste());
+  PrintLine("padding",
+            absl::StrFormat("%.1f%% of the computed elements; %.1f%% expected, %.1f%% at best",
+                            100 * buckets.actual_waste(), 100 * buckets.expected_waste(),
+                            100 * buckets.best_waste()));
   std::printf("    drift    %.2f\n", buckets.drift());
   if (!buckets.suggestion().empty()) {
-    std::printf("    better   %s: saves %.1f%% of the computing time, pays in %.0f s%s\n",
-                BoundariesText(buckets.suggestion()).c_str(), 100 * buckets.suggested_saving(),
-                buckets.suggested_payback_seconds(), buckets.changing() ? "; being captured" : "");
+    PrintLine("better",
+              absl::StrFormat("%s: saves %.1f%% of the computing time, pays in %.0f s%s",
+                              BoundariesText(buckets.suggestion()),
+                              100 * buckets.suggested_saving(), buckets.suggested_payback_seconds(),
+                              buckets.changing() ? "; being captured" : ""));
   }
   std::printf("\n");
 }
@@ -164,8 +169,9 @@ void PrintEagerCache(const v1::EagerCacheUse& use) {
   std::printf("eager runs: %llu\n", number(use.hits() + use.misses()));
   std::printf("    prepared %llu times, found prepared %llu times\n", number(use.misses()),
               number(use.hits()));
-  std::printf("    kept     %llu, %.1f kB; %llu went because room was needed\n\n",
-              number(use.ops()), static_cast<double>(use.bytes()) / 1e3, number(use.evictions()));
+  PrintLine("kept", absl::StrFormat("%d, %.1f kB; %d went because room was needed", use.ops(),
+                                    static_cast<double>(use.bytes()) / 1e3, use.evictions()));
+  std::printf("\n");
 }
 
 // The slowest requests of the last minutes, each by the stage that took longest.
@@ -177,12 +183,11 @@ void PrintSlowRequests(const v1::ExplainModelResponse& model) {
     for (const auto& stage : request.stages()) {
       stages.push_back(absl::StrCat(stage.name(), " ", Fixed(stage.ms(), 2)));
     }
-    std::printf("    %s ms, most of it in %s: %s (%s, %s%s, %s)\n",
-                Fixed(request.total_ms(), 2).c_str(), request.stage().c_str(),
-                absl::StrJoin(stages, ", ").c_str(), request.bucket().c_str(),
-                request.capture().c_str(),
-                request.id().empty() ? "" : absl::StrCat(", id ", request.id()).c_str(),
-                Ago(request.time()).c_str());
+    command_line::Print(absl::StrCat(
+        "    ", Fixed(request.total_ms(), 2), " ms, most of it in ", request.stage(), ": ",
+        absl::StrJoin(stages, ", "), " (", request.bucket(), ", ", request.capture(),
+        request.id().empty() ? "" : absl::StrCat(", id ", request.id()), ", ", Ago(request.time()),
+        ")\n"));
   }
   std::printf("\n");
 }
@@ -208,22 +213,25 @@ std::string VerdictOf(const v1::ExplainModelResponse& model) {
 
 void PrintModel(const v1::ExplainModelResponse& model) {
   const std::string verdict = VerdictOf(model);
-  std::printf("%s version %s%s%s\n\n", model.model().c_str(), model.version().c_str(),
-              verdict.empty() ? "" : ": ", verdict.c_str());
-  if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
+  command_line::Print(absl::StrCat(model.model(), " version ", model.version(),
+                                   verdict.empty() ? "" : ": ", verdict, "\n\n"));
+  if (!model.precision().empty()) {
+    command_line::Print(absl::StrCat("precision: ", model.precision(), "\n\n"));
+  }
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
   if (!model.generation().empty()) {
     std::printf("pages\n");
     PrintLine("form", model.generation());
-    std::printf("\nrequests of tensors, which bring keys and values themselves:\n\n");
+    command_line::Print("\nrequests of tensors, which bring keys and values themselves:\n\n");
   }
   // Most of a decoder's requests meet no padding: its axes are no fault.
   const char* const refused =
       model.generation().empty() ? "NOT safe to pad" : "each size has a recipe of its own";
   for (const auto& axis : model.axes()) {
-    std::printf("axis %s%s: %s\n", axis.axis().c_str(),
-                axis.symbol() == axis.axis() ? "" : absl::StrCat(" (", axis.symbol(), ")").c_str(),
-                axis.certified() ? "safe to pad" : refused);
+    command_line::Print(
+        absl::StrCat("axis ", axis.axis(),
+                     axis.symbol() == axis.axis() ? "" : absl::StrCat(" (", axis.symbol(), ")"),
+                     ": ", axis.certified() ? "safe to pad" : refused, "\n"));
     PrintLine("because", axis.reason());
     PrintLine("so", axis.consequence());
     for (const auto& guard : axis.guards()) {
@@ -243,7 +251,8 @@ void PrintModel(const v1::ExplainModelResponse& model) {
                                       " runs exact"));
     }
     if (!axis.free_inputs().empty()) {
-      PrintLine("free", absl::StrCat(absl::StrJoin(axis.free_inputs(), ", "),
+      PrintLine("free", absl::StrCat(command_line::JoinSimilar(std::vector<std::string>(
+                                         axis.free_inputs().begin(), axis.free_inputs().end())),
                                      ": whatever the padding holds, answers are the same"));
     }
     if (!axis.buckets().empty()) {
@@ -264,9 +273,8 @@ void PrintTuning(const v1::ListRecipesResponse& recipes) {
   for (const auto& recipe : recipes.recipes()) {
     const std::string name =
         recipe.bucket() == "exact" ? Shorten(recipe.binding(), kWidestBinding) : recipe.bucket();
-    std::printf("    %-8s %s\n", name.c_str(),
-                recipe.tuned() ? absl::StrCat("tuned: ", recipe.tuning()).c_str()
-                               : "as captured, not tuned");
+    PrintLine(name.c_str(),
+              recipe.tuned() ? absl::StrCat("tuned: ", recipe.tuning()) : "as captured, not tuned");
   }
   std::printf("\n");
 }

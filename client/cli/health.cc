@@ -1,6 +1,7 @@
 // reprise health: is the server ready? Exit 0 or 1, for scripts and containers.
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "client/cli/command.h"
@@ -15,6 +16,7 @@ struct HealthFlags {
   ServerFlags server;
   std::string model;
   int64_t wait_secs = 0;
+  bool json = false;
 };
 
 absl::Status CheckOnce(const HealthFlags& flags) {
@@ -33,7 +35,14 @@ absl::Status RunHealth(const HealthFlags& flags) {
     std::this_thread::sleep_for(kPollInterval);
     status = CheckOnce(flags);
   }
+  if (flags.json) {
+    nlohmann::ordered_json answer = {{"ready", status.ok()}};
+    if (!flags.model.empty()) answer["model"] = flags.model;
+    if (!status.ok()) answer["reason"] = std::string(status.message());
+    std::printf("%s\n", answer.dump().c_str());
+  }
   RETURN_IF_ERROR(status);
+  if (flags.json) return absl::OkStatus();
   std::printf("%s is ready\n",
               flags.model.empty() ? "the server" : ("model '" + flags.model + "'").c_str());
   return absl::OkStatus();
@@ -50,6 +59,7 @@ void AddHealth(CLI::App& app, Action& action) {
       ->add_option("--wait-secs", flags->wait_secs,
                    "Retry for this many seconds, while a server starts and loads its models")
       ->check(CLI::NonNegativeNumber);
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunHealth(*flags); }; });
 }
 

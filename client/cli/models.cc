@@ -12,6 +12,8 @@
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
+#include "command_line/similar_names.h"
+#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -133,10 +135,19 @@ void AddChange(CLI::App& app, Action& action, const char* name, const char* summ
 
 template <typename Tensors>
 void AddTensors(const char* kind, const Tensors& tensors, Table& table) {
+  std::vector<std::string> shapes, keys;
   for (const auto& tensor : tensors) {
     std::vector<std::string> dims;
     for (const int64_t dim : tensor.shape()) dims.push_back(dim < 0 ? "?" : absl::StrCat(dim));
-    table.AddRow({kind, tensor.name(), tensor.datatype(), absl::StrJoin(dims, "x")});
+    shapes.push_back(absl::StrJoin(dims, "x"));
+    keys.push_back(absl::StrCat(command_line::PatternOf(tensor.name()), " ", tensor.datatype(), " ",
+                                shapes.back()));
+  }
+  for (const command_line::SimilarGroup& group : command_line::GroupEqual(keys)) {
+    const auto& first = tensors[static_cast<int>(group.first)];
+    const std::string more =
+        group.count > 1 ? absl::StrCat("and ", group.count - 1, " more of this kind") : "";
+    table.AddRow({kind, first.name(), first.datatype(), shapes[group.first], more});
   }
 }
 
@@ -151,9 +162,10 @@ absl::Status RunMetadata(const ModelFlags& flags) {
   }
   ASSIGN_OR_RETURN(const auto model, client->ModelMetadata(flags.model, flags.version));
   if (flags.json) return PrintJson(model);
-  std::printf("%s, versions %s, platform %s\n\n", model.name().c_str(),
-              absl::StrJoin(model.versions(), ", ").c_str(), model.platform().c_str());
-  Table table({{"tensor"}, {"name"}, {"datatype"}, {"shape"}});
+  command_line::Print(absl::StrCat(model.name(), ", versions ",
+                                   absl::StrJoin(model.versions(), ", "), ", platform ",
+                                   model.platform(), "\n\n"));
+  Table table({{"tensor"}, {"name"}, {"datatype"}, {"shape"}, {""}});
   AddTensors("input", model.inputs(), table);
   AddTensors("output", model.outputs(), table);
   std::printf("%s", table.Text().c_str());
@@ -174,10 +186,10 @@ absl::Status RunPs(const ModelFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto stats, client->GetStats());
   if (flags.json) return PrintJson(stats);
-  std::printf("reprised %s on %s, %s, %s resident, %u streams\n\n", stats.server_version().c_str(),
-              stats.device().c_str(),
-              stats.has_started() ? absl::StrCat("started ", Ago(stats.started())).c_str() : "",
-              Bytes(stats.resident_bytes()).c_str(), stats.streams());
+  command_line::Print(
+      absl::StrCat("reprised ", stats.server_version(), " on ", stats.device(), ", ",
+                   stats.has_started() ? absl::StrCat("started ", Ago(stats.started()), ", ") : "",
+                   Bytes(stats.resident_bytes()), " resident, ", stats.streams(), " streams\n\n"));
   Table table({{"model"},
                {"version"},
                {"state"},

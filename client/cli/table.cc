@@ -12,22 +12,58 @@
 namespace reprise::cli {
 namespace {
 
-// Takes columns from the widest one of texts until a line fits the terminal, where stdout is one.
-void FitTerminal(const std::vector<Table::Column>& columns, std::vector<size_t>& widths) {
-  constexpr size_t kUnlimited = size_t{1} << 20, kNarrowest = 12;
-  const size_t limit = command_line::TerminalWidth(kUnlimited);
-  size_t all = 2 * (columns.size() - 1);
-  for (const size_t width : widths) all += width;
-  while (all > limit) {
-    size_t widest = columns.size();
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].align == kRight || widths[i] <= kNarrowest) continue;
-      if (widest == columns.size() || widths[i] > widths[widest]) widest = i;
-    }
-    if (widest == columns.size()) return;
-    --widths[widest];
-    --all;
+// A column of texts keeps this many characters, or its longest piece that is not broken.
+constexpr size_t kNarrowest = 12, kLongestPiece = 24;
+constexpr size_t kUnlimited = size_t{1} << 20;
+
+size_t LongestPiece(const std::string& text) {
+  size_t longest = 0;
+  for (const absl::string_view piece : absl::StrSplit(text, absl::ByAnyChar(" ,=./|\n"))) {
+    longest = std::max(longest, command_line::WidthOf(piece) + 1);  // and what it is broken after
   }
+  return std::min(longest, kLongestPiece);
+}
+
+// A column as it is laid out.
+struct Width {
+  size_t now = 0;
+  size_t least = 0;  // that it may be narrowed to
+};
+
+size_t LineOf(const std::vector<size_t>& columns, const std::vector<Width>& widths) {
+  size_t all = 2 * (columns.size() - 1);
+  for (const size_t i : columns) all += widths[i].now;
+  return all;
+}
+
+// Takes characters from the widest columns of texts until a line has at most `limit`.
+void Narrow(const std::vector<size_t>& columns, size_t limit, std::vector<Width>& widths) {
+  for (size_t all = LineOf(columns, widths); all > limit; --all) {
+    Width* widest = nullptr;
+    for (const size_t i : columns) {
+      Width& width = widths[i];
+      if (width.now <= width.least) continue;
+      if (widest == nullptr || width.now > widest->now) widest = &width;
+    }
+    if (widest == nullptr) return;
+    --widest->now;
+  }
+}
+
+// Returns the columns of each part of a table: all in one where a line of at most `limit` has room
+// for them, else as many as it has room for, each part with the first column.
+std::vector<std::vector<size_t>> PartsOf(const std::vector<Width>& widths, size_t limit) {
+  std::vector<std::vector<size_t>> parts = {{0}};
+  size_t used = widths[0].least;
+  for (size_t i = 1; i < widths.size(); ++i) {
+    if (used + 2 + widths[i].least > limit && parts.back().size() > 1) {
+      parts.push_back({0});
+      used = widths[0].least;
+    }
+    parts.back().push_back(i);
+    used += 2 + widths[i].least;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -40,43 +76,60 @@ void Table::AddRow(std::vector<std::string> cells) {
 }
 
 std::string Table::Text() const {
-  std::vector<size_t> widths;
+  std::vector<Width> widths;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    size_t width = command_line::WidthOf(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, command_line::WidthOf(row[i]));
+    Width width = {.now = command_line::WidthOf(columns_[i].title), .least = kNarrowest};
+    width.least = std::max(width.least, LongestPiece(columns_[i].title));
+    for (const auto& row : rows_) {
+      width.now = std::max(width.now, command_line::WidthOf(row[i]));
+      width.least = std::max(width.least, LongestPiece(row[i]));
+    }
+    if (columns_[i].align == kRight || width.least > width.now) width.least = width.now;
     widths.push_back(width);
   }
-  FitTerminal(columns_, widths);
+  const size_t limit = command_line::TerminalWidth(kUnlimited);
   std::string text;
-  auto add_line = [&](auto cell) {
+  for (const std::vector<size_t>& part : PartsOf(widths, limit)) {
+    std::vector<Width> narrowed = widths;
+    Narrow(part, limit, narrowed);
+    std::vector<size_t> sizes;
+    for (const size_t i : part) sizes.push_back(narrowed[i].now);
+    if (!text.empty()) absl::StrAppend(&text, "\n");
+    AddPart(part, sizes, text);
+  }
+  return text;
+}
+
+void Table::AddPart(const std::vector<size_t>& part, const std::vector<size_t>& widths,
+                    std::string& text) const {
+  const auto add_line = [&](auto cell) {
     // Each cell in lines of its column's width.
     std::vector<std::vector<std::string>> cells;
     size_t lines = 1;
-    for (size_t i = 0; i < columns_.size(); ++i) {
+    for (size_t i = 0; i < part.size(); ++i) {
       const std::string broken = command_line::BreakWords(cell(i), widths[i]);
       cells.push_back(absl::StrSplit(command_line::Wrap(broken, widths[i], 0, 0), '\n'));
       lines = std::max(lines, cells.back().size());
     }
     for (size_t number = 0; number < lines; ++number) {
       std::string line;
-      for (size_t i = 0; i < columns_.size(); ++i) {
+      for (size_t i = 0; i < part.size(); ++i) {
         if (i > 0) absl::StrAppend(&line, "  ");
         const std::string value = number < cells[i].size() ? cells[i][number] : "";
         const size_t width = command_line::WidthOf(value);
         const std::string space(width < widths[i] ? widths[i] - width : 0, ' ');
-        const bool right = columns_[i].align == Align::kRight;
+        const bool right = columns_[part[i]].align == Align::kRight;
         absl::StrAppend(&line, right ? space : "", value, right ? "" : space);
       }
       line.erase(line.find_last_not_of(' ') + 1);
       absl::StrAppend(&text, line, "\n");
     }
   };
-  add_line([&](size_t i) { return columns_[i].title; });
+  add_line([&](size_t i) { return columns_[part[i]].title; });
   add_line([&](size_t i) { return std::string(widths[i], '-'); });
   for (const auto& row : rows_) {
-    add_line([&](size_t i) { return row[i]; });
+    add_line([&](size_t i) { return row[part[i]]; });
   }
-  return text;
 }
 
 std::string Bytes(uint64_t bytes) {

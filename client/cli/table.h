@@ -24,10 +24,16 @@ class Table {
   bool empty() const { return rows_.empty(); }
 
   // Title line, a rule, the rows; two spaces between columns, no space at a line's end. Widths
-  // count characters of UTF-8, not bytes.
+  // count characters of UTF-8, not bytes. Where a line is wider than the terminal that stdout is,
+  // columns of texts are narrowed; where that is not enough, columns that are left stand in further
+  // tables below, each with the first column.
   std::string Text() const;
 
  private:
+  // Appends the columns `part`, of these widths.
+  void AddPart(const std::vector<size_t>& part, const std::vector<size_t>& widths,
+               std::string& text) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -60,6 +60,11 @@ std::string InputTrouble(const std::vector<ModelIo>& inputs) {
   if (FindIo(inputs, "input_ids") == nullptr) return "it has no input \"input_ids\"";
   for (const ModelIo& input : inputs) {
     if (IsTokenInput(input) || input.optional) continue;
+    if (absl::StrContains(input.name, "past_key_values")) {
+      return absl::StrCat("its input \"", input.name,
+                          "\" is of a decoder, which answers /v1/completions and "
+                          "/v1/chat/completions; for vectors export it for feature-extraction");
+    }
     return absl::StrCat("its input \"", input.name, "\" is none that is made from a text's tokens");
   }
   return "";

@@ -31,7 +31,8 @@ constexpr char kOtherSchemas[] = R"({
     "reason": {"type": "string"}, "uptime_seconds": {"type": "number"}}},
   "models": {"type": "array", "items": {"type": "object", "required": ["name", "version", "state"], "properties": {
     "name": {"type": "string"}, "version": {"type": "string"}, "state": {"type": "string"}, "reason": {"type": "string"},
-    "warmup": {"type": "object"}, "offers": {"type": "object", "required": ["task"]},
+    "warmup": {"type": "object"}, "offers": {"type": "object", "required": ["task"], "properties": {"task": {"type": "string"},
+      "texts": {"type": "boolean"}, "chats": {"type": "boolean"}, "pictures": {"type": "boolean"}, "context": {"type": "integer"}}},
     "inputs": {"type": "array", "items": {"$ref": "#/components/schemas/TensorMetadata"}},
     "outputs": {"type": "array", "items": {"$ref": "#/components/schemas/TensorMetadata"}},
     "axes": {"type": "array", "items": {"type": "object"}}}}},

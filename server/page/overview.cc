@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/engine/engine.h"
-#include "server/hub/text_model.h"
+#include "server/tasks/offers.h"
 #include "server/wire/datatype.h"
 
 namespace reprise {
@@ -86,19 +86,13 @@ ordered_json AxisList(const Model& model) {
   return list;
 }
 
-// Returns the tasks of the model besides an inference with tensors.
-ordered_json OffersObject(const Servable& servable, const TextModels& texts) {
-  const auto text = texts.Find(*servable.model);
-  if (servable.generation != nullptr) {
-    return {{"task", "generation"},
-            {"texts", text.ok()},
-            {"chats", text.ok() && (*text)->Chat(false).ok()},
-            {"context", servable.generation->generator().context()}};
-  }
-  if (!text.ok()) return {{"task", "tensors"}};
-  ordered_json offers = {{"task", TextTaskName((*text)->offer().task)}};
-  if ((*text)->max_tokens() > 0) offers["context"] = (*text)->max_tokens();
-  return offers;
+ordered_json OffersObject(const Offers& offers) {
+  ordered_json object = {{"task", offers.task}};
+  if (offers.texts) object["texts"] = true;
+  if (offers.chats) object["chats"] = true;
+  if (offers.pictures) object["pictures"] = true;
+  if (offers.context > 0) object["context"] = offers.context;
+  return object;
 }
 
 ordered_json ModelObject(const Repository::Listed& listed, const TextModels& texts) {
@@ -111,7 +105,7 @@ ordered_json ModelObject(const Repository::Listed& listed, const TextModels& tex
   }
   if (listed.servable == nullptr || listed.servable->model == nullptr) return model;
   const Servable& servable = *listed.servable;
-  model["offers"] = OffersObject(servable, texts);
+  model["offers"] = OffersObject(OffersOf(servable, texts));
   model["inputs"] = TensorList(servable.signature.inputs, servable.signature.hidden.inputs);
   model["outputs"] = TensorList(servable.signature.outputs, servable.signature.hidden.outputs);
   model["axes"] = AxisList(*servable.model);

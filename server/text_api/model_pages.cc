@@ -5,6 +5,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/json/json_writer.h"
 #include "server/requests/queue.h"
+#include "server/tasks/offers.h"
 
 namespace reprise {
 namespace {
@@ -14,20 +15,19 @@ HttpReply Json(std::string body) {
 }
 
 void WriteModel(const TextApiContext& context, const Repository::Found& found, JsonWriter& json) {
-  const auto text = context.texts.models->Find(*found.servable->model);
+  const Offers offers = OffersOf(*found.servable, *context.texts.models);
   json.Object([&] {
     json.Member("id", found.version->name);
     json.Member("object", "model");
     json.Member("created", 0);
     json.Member("owned_by", "reprise");
+    json.Member("task", offers.task);
+    if (offers.context > 0) json.Member("max_model_len", offers.context);
     if (found.servable->generation != nullptr) {
-      json.Member("task", "generation");
-      json.Member("max_model_len", found.servable->generation->generator().context());
-      json.Member("chats", text.ok() && (*text)->Chat(false).ok());
-    } else if (text.ok()) {
-      json.Member("task", TextTaskName((*text)->offer().task));
-      if ((*text)->max_tokens() > 0) json.Member("max_model_len", (*text)->max_tokens());
+      json.Member("texts", offers.texts);
+      json.Member("chats", offers.chats);
     }
+    if (offers.pictures) json.Member("pictures", true);
   });
 }
 

@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/pictures/picture_model.h"
+#include "server/tasks/offers.h"
 #include "server/text_api/completions.h"
 #include "server/text_api/embeddings.h"
 #include "server/text_api/model_pages.h"
@@ -16,6 +18,7 @@
 #include "server/text_api/sparse.h"
 #include "server/text_api/tokens.h"
 #include "server/text_api/transcriptions.h"
+#include "server/vision/vision_api.h"
 
 namespace reprise {
 namespace {
@@ -43,9 +46,31 @@ void OneInfo(const TextApiContext& context, Exchange exchange, const std::string
   exchange->Answer([&context, model] { return InfoPage(context, model); });
 }
 
-// Clients of the hub send texts to the address of a model itself; the model's kind decides the
-// task.
+// Returns whether the model is one of pictures or of sound, and answers such a request.
+bool ServeHubFile(const TextApiContext& context, const Exchange& exchange,
+                  const std::string& model) {
+  if (model.empty()) return false;
+  const auto found = context.texts.repository->Find(model, "");
+  if (!found.ok()) return false;
+  const Servable& servable = *found->servable;
+  if (OffersOf(servable, *context.texts.models).task == absl::string_view("transcription")) {
+    ServeHubSound(context, exchange, model);
+    return true;
+  }
+  const PictureTask task =
+      servable.pictures == nullptr ? PictureTask::kNone : servable.pictures->task();
+  if (task != PictureTask::kClassify && task != PictureTask::kDetect) return false;
+  const VisionContext vision = {.repository = context.texts.repository,
+                                .inference = context.texts.inference,
+                                .clock = context.texts.clock};
+  ServeHubPicture(vision, *context.parsing, task, exchange, model);
+  return true;
+}
+
+// Clients of the hub send texts, pictures and sound to the address of a model itself; the model's
+// kind decides the task.
 void Whatever(const TextApiContext& context, Exchange exchange, const std::string& model) {
+  if (ServeHubFile(context, exchange, model)) return;
   const auto chosen = ChooseModel(context, model, TextTask::kNone);
   const auto text = chosen.ok() ? FindTextModel(context, *chosen)
                                 : absl::StatusOr<std::shared_ptr<const TextModel>>(chosen.status());
@@ -166,8 +191,8 @@ constexpr Route kRoutes[] = {
      ServeDetokenize,
      true},
     {{"GET", "/info", "The model's tasks with texts", "", "Info"}, OneInfo, true},
-    {{"POST", "/", "The model's own task with texts: vectors, similarities or labels", "HubRequest",
-      "HubResponse"},
+    {{"POST", "/", "The model's own task: vectors, similarities, labels, boxes or transcripts",
+      "HubRequest", "HubResponse"},
      Whatever,
      true},
 };

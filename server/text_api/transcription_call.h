@@ -33,7 +33,8 @@ enum class TranscriptForm { kJson, kText, kVerboseJson, kSrt, kVtt };
 struct AskedTranscript {
   std::string model;
   std::shared_ptr<const TextModel> text;
-  absl::string_view file;  // a view of the body of the exchange
+  absl::string_view file;  // a view of the body of the exchange, or of `decoded`
+  std::shared_ptr<const std::string> decoded;
   bool translates = false;
   bool stream = false;
   TranscriptForm form = TranscriptForm::kJson;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +17,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/http/form.h"
 #include "server/hub/languages.h"
+#include "server/rest/json_document.h"
 #include "server/text_api/transcription_call.h"
 
 namespace reprise {
@@ -182,12 +185,40 @@ absl::Status ReadTranscript(const TextApiContext& context, const HttpExchange& e
   return absl::InvalidArgumentError("\"stream\" needs the \"response_format\" json or text");
 }
 
+// Reads the sound that a client of a model hub sends: the body, or "inputs" of JSON.
+absl::Status ReadHubSound(const TextApiContext& context, const HttpExchange& exchange,
+                          const std::string& model, AskedTranscript& asked) {
+  ASSIGN_OR_RETURN(asked.model, ChooseSpeech(context, model));
+  ASSIGN_OR_RETURN(asked.text, FindTextModel(context, asked.model));
+  ASSIGN_OR_RETURN(const SpeechFacts* const facts, SpeechOf(*asked.text));
+  RETURN_IF_ERROR(ReadLanguage(FormFields({}), *facts, asked));
+  asked.sampling.temperature = 0;
+  asked.thresholds = facts->thresholds;
+  asked.file = exchange.request().body;
+  if (!absl::StartsWithIgnoreCase(exchange.request().Field("content-type"), "application/json")) {
+    return absl::OkStatus();
+  }
+  JsonDocument document(*context.parsing);
+  ASSIGN_OR_RETURN(const simdjson::dom::element json, document.Parse(asked.file));
+  std::string_view base64;
+  std::string file;
+  if (json["inputs"].get(base64) != simdjson::SUCCESS ||
+      !absl::Base64Unescape({base64.data(), base64.size()}, &file)) {
+    return absl::InvalidArgumentError("\"inputs\" must be a sound file in base64");
+  }
+  asked.decoded = std::make_shared<const std::string>(std::move(file));
+  asked.file = *asked.decoded;
+  return absl::OkStatus();
+}
+
+using ReadSound = absl::Status (*)(const TextApiContext& context, const HttpExchange& exchange,
+                                   const std::string& model, AskedTranscript& asked);
+
 void ServeSound(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
-                const std::string& model, bool translates) {
+                const std::string& model, bool translates, ReadSound read_sound = ReadTranscript) {
   AskedTranscript asked{.translates = translates};
-  const absl::Status read =
-      WithinMemory([] { return "the request"; },
-                   [&] { return ReadTranscript(context, *exchange, model, asked); });
+  const absl::Status read = WithinMemory(
+      [] { return "the request"; }, [&] { return read_sound(context, *exchange, model, asked); });
   if (!read.ok()) {
     return exchange->Answer([read] { return TextErrorReply(ErrorForm::kOpenAi, read); });
   }
@@ -204,6 +235,11 @@ void ServeTranscriptions(const TextApiContext& context, std::shared_ptr<HttpExch
 void ServeTranslations(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                        const std::string& model) {
   ServeSound(context, std::move(exchange), model, /*translates=*/true);
+}
+
+void ServeHubSound(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
+                   const std::string& model) {
+  ServeSound(context, std::move(exchange), model, /*translates=*/false, ReadHubSound);
 }
 
 }  // namespace reprise

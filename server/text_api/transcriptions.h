@@ -14,4 +14,9 @@ void ServeTranscriptions(const TextApiContext& context, std::shared_ptr<HttpExch
 void ServeTranslations(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                        const std::string& model);
 
+// Answers a client of a model hub, which sends a sound to the address of `model` itself, as a file
+// or as {"inputs": BASE64}, with {"text": ...}.
+void ServeHubSound(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
+                   const std::string& model);
+
 }  // namespace reprise

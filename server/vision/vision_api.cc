@@ -31,6 +31,9 @@ using simdjson::dom::object;
 constexpr size_t kMostPictures = 256;
 constexpr int64_t kUsualTop = 5, kMostObjects = 10'000;
 
+// Whose members a request and its answer have.
+enum class Face { kOwn, kHub };
+
 struct Asked {
   VisionRequest request;
   std::optional<double> conf, iou;
@@ -107,12 +110,44 @@ absl::Status TakeMember(PictureTask task, const std::string& name, const element
                                                  detects ? "conf, iou, max" : "top"));
 }
 
-absl::StatusOr<Asked> Read(PictureTask task, const HttpRequest& http, const std::string& model,
-                           MemoryBudget& parsing) {
+absl::Status TakeHubMember(PictureTask task, const std::string& name, const element& value,
+                           Asked& asked) {
+  if (name == "inputs") {
+    ASSIGN_OR_RETURN(std::string file, FileOf(value, name));
+    asked.request.files.push_back(std::move(file));
+    return absl::OkStatus();
+  }
+  object parameters;
+  if (name != "parameters" || value.get(parameters) != SUCCESS) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has a member ", QuotedText(name),
+                     "; it takes \"inputs\", a string, and \"parameters\", an object"));
+  }
+  for (const auto& [key, setting] : parameters) {
+    const std::string parameter(key);
+    if (setting.is_null()) continue;
+    if (task == PictureTask::kDetect && parameter == "threshold") {
+      RETURN_IF_ERROR(TakeNumber(setting, parameter, 1, asked.conf));
+    } else if (task == PictureTask::kClassify && parameter == "top_k") {
+      RETURN_IF_ERROR(TakeCount(setting, parameter, asked.top));
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"parameters\" has a member ", QuotedText(parameter), "; ",
+                       task == PictureTask::kDetect ? "threshold" : "top_k", " is supported"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Asked> Read(PictureTask task, Face face, const HttpRequest& http,
+                           const std::string& model, MemoryBudget& parsing) {
   Asked asked;
   asked.request.model = model;
   const absl::string_view type = http.Field("content-type");
-  if (absl::StartsWithIgnoreCase(type, "image/") ||
+  // Clients of a hub send files without their type.
+  const bool is_untyped =
+      face == Face::kHub && !absl::StartsWithIgnoreCase(type, "application/json");
+  if (is_untyped || absl::StartsWithIgnoreCase(type, "image/") ||
       absl::StartsWithIgnoreCase(type, "application/octet-stream")) {
     asked.request.files.push_back(http.body);
     return asked;
@@ -126,10 +161,13 @@ absl::StatusOr<Asked> Read(PictureTask task, const HttpRequest& http, const std:
         "image/png");
   }
   for (const auto& [name, value] : root) {
-    if (!value.is_null()) RETURN_IF_ERROR(TakeMember(task, std::string(name), value, asked));
+    if (value.is_null()) continue;
+    const auto take = face == Face::kHub ? TakeHubMember : TakeMember;
+    RETURN_IF_ERROR(take(task, std::string(name), value, asked));
   }
   if (asked.request.files.empty()) {
-    return absl::InvalidArgumentError("\"image\" or \"images\" is missing");
+    return absl::InvalidArgumentError(face == Face::kHub ? "\"inputs\" is missing"
+                                                         : "\"image\" or \"images\" is missing");
   }
   if (asked.request.files.size() > kMostPictures) {
     return absl::InvalidArgumentError(
@@ -189,7 +227,28 @@ absl::StatusOr<ordered_json> ClassesOf(const PictureModel& model, const PictureA
   return classes;
 }
 
-HttpReply ReplyOf(PictureTask task, const RequestPath& path, const Asked& asked,
+// Returns objects or classes as clients of a model hub read them.
+ordered_json HubList(const ordered_json& told) {
+  ordered_json list = ordered_json::array();
+  for (const ordered_json& one : told) {
+    ordered_json item = {{"label", one["label"]}, {"score", one["score"]}};
+    if (const auto box = one.find("box"); box != one.end()) {
+      constexpr const char* kSides[] = {"xmin", "ymin", "xmax", "ymax"};
+      for (size_t i = 0; i < std::size(kSides); ++i) {
+        item["box"][kSides[i]] = std::lround((*box)[i].get<double>());
+      }
+    }
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+HttpReply JsonReply(const ordered_json& body) {
+  return {.content_type = "application/json",
+          .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+}
+
+HttpReply ReplyOf(PictureTask task, Face face, const RequestPath& path, const Asked& asked,
                   const std::vector<PicturePlace>& places, const VisionResult& result) {
   if (!result.status.ok()) return Refusal(path, result.status);
   ordered_json pictures = ordered_json::array();
@@ -199,13 +258,12 @@ HttpReply ReplyOf(PictureTask task, const RequestPath& path, const Asked& asked,
         detects ? ObjectsOf(*result.model, result.answers[i], places[i], asked)
                 : ClassesOf(*result.model, result.answers[i], asked);
     if (!told.ok()) return Refusal(path, told.status());
+    if (face == Face::kHub) return JsonReply(HubList(*told));
     pictures.push_back({{"width", places[i].width},
                         {"height", places[i].height},
                         {detects ? "objects" : "classes", *told}});
   }
-  const ordered_json body = {{"model", result.name}, {"images", std::move(pictures)}};
-  return {.content_type = "application/json",
-          .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+  return JsonReply({{"model", result.name}, {"images", std::move(pictures)}});
 }
 
 // Returns the places of the pictures in their tensors, by their headers alone.
@@ -225,7 +283,7 @@ absl::StatusOr<std::vector<PicturePlace>> PlacesOf(const Repository& repository,
   return places;
 }
 
-void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task,
+void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task, Face face,
            const Exchange& exchange, const std::string& model) {
   const RequestPath& path = exchange->request().path;
   const auto asked = std::make_shared<Asked>();
@@ -233,7 +291,7 @@ void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task
   const absl::Status read = WithinMemory(
       [] { return "the request"; },
       [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(*asked, Read(task, exchange->request(), model, parsing));
+        ASSIGN_OR_RETURN(*asked, Read(task, face, exchange->request(), model, parsing));
         RETURN_IF_ERROR(ChoosePictureModel(*context.repository, task, asked->request.model));
         ASSIGN_OR_RETURN(places, PlacesOf(*context.repository, asked->request));
         return absl::OkStatus();
@@ -244,14 +302,14 @@ void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task
   request.trace = exchange->trace();
   const std::shared_ptr<VisionCall> call = VisionCall::Start(
       context, std::move(request),
-      [task, exchange, asked, path, places = std::move(places)](VisionResult result) {
+      [task, face, exchange, asked, path, places = std::move(places)](VisionResult result) {
         // Each picture has a line, as a request of the model.
         if (result.status.ok()) exchange->SetTold();
         std::function<HttpReply()> make;
         WhereMemoryAllows([&] {
-          make = [task, path, asked, places,
+          make = [task, face, path, asked, places,
                   result = std::make_shared<const VisionResult>(std::move(result))] {
-            return ReplyOf(task, path, *asked, places, *result);
+            return ReplyOf(task, face, path, *asked, places, *result);
           };
         });
         if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
@@ -273,11 +331,17 @@ void AddVisionApi(const VisionContext& context, MemoryBudget& parsing, Router& r
     const auto handler = [context, &parsing, task = task](const Exchange& exchange,
                                                           const PathParts& parts) {
       const auto model = parts.find("model");
-      Serve(context, parsing, task, exchange, model == parts.end() ? "" : model->second);
+      Serve(context, parsing, task, Face::kOwn, exchange,
+            model == parts.end() ? "" : model->second);
     };
     router.Add("POST", path, Right::kInfer, handler);
     router.Add("POST", absl::StrCat("/models/{model}", path), Right::kInfer, handler);
   }
+}
+
+void ServeHubPicture(const VisionContext& context, MemoryBudget& parsing, PictureTask task,
+                     const Exchange& exchange, const std::string& model) {
+  Serve(context, parsing, task, Face::kHub, exchange, model);
 }
 
 }  // namespace reprise

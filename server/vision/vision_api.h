@@ -8,6 +8,9 @@
 // detect. Errors are in OpenAI's form, as all below /v1.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "runtime/engine/types/memory_budget.h"
 #include "server/http/router.h"
 #include "server/vision/vision_call.h"
@@ -16,5 +19,11 @@ namespace reprise {
 
 // All in the context, and `parsing`, which the memory of JSON is taken from, outlive the router.
 void AddVisionApi(const VisionContext& context, MemoryBudget& parsing, Router& router);
+
+// Answers a client of a model hub, which sends one picture to the address of `model` itself, as a
+// file or as {"inputs": BASE64, "parameters": {"top_k", "threshold"}}: a list of {"label",
+// "score"}, with "box" where objects are detected.
+void ServeHubPicture(const VisionContext& context, MemoryBudget& parsing, PictureTask task,
+                     const std::shared_ptr<HttpExchange>& exchange, const std::string& model);
 
 }  // namespace reprise

@@ -1,8 +1,10 @@
 """`reprise check` needs no server, and says what a server would say."""
 
 import fcntl
+import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -43,7 +45,8 @@ def test_a_model_that_can_be_served_is_described():
     assert "input input_ids" in text and "output last_hidden_state" in text
     axes = [line for line in text.splitlines() if "certified" in line]
     assert any(line.startswith("batch") for line in axes)
-    assert any(line.startswith("sequence") and "attention_mask" in line for line in axes)
+    assert any(line.startswith("sequence") for line in axes)
+    assert re.search(r"^  sequence: .*attention_mask", text, re.M)
     # As a server serves it: packed, in numbers of tokens.
     assert "requests are packed" in text and "16,32,64,128,256,512,1024,2048,4096" in text
     assert "gemm" in text and " 0 reference" in text
@@ -161,3 +164,34 @@ def test_tensors_of_all_layers_share_a_row(tmp_path):
     assert len(inputs) > len(caches) >= 1, caches
     more = sum(int(line.split("and ")[1].split(" ")[0]) for line in caches if "more of this kind" in line)
     assert len(caches) + more == len(inputs)
+
+
+def test_a_decoder_begins_with_its_pages_and_stays_short(tmp_path):
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(decoders.make("gqa").SerializeToString())
+    lines = on_a_terminal(80, "check", path)
+    end = lines.index("")  # of the verdict
+    assert "can be served" in " ".join(line.strip() for line in lines[:end]) and lines[end + 1].startswith("makes tokens: ")
+    axes = next(i for i, line in enumerate(lines) if line.startswith("requests of tensors"))
+    assert axes > next(i for i, line in enumerate(lines) if line.startswith("output logits"))
+    assert len(lines) < 120 and "one axis varies" in " ".join(line.strip() for line in lines)
+
+
+def test_answers_of_a_server_are_within_the_terminal(repository):
+    repository.add("minilm", MINILM)
+    repository.add("decoder", decoders.make("gqa"))
+    with Daemon(repository) as daemon:
+        daemon.reprise("infer", "minilm", "--length", "40")
+        daemon.reprise("infer", "minilm", "--length", "4", "--batch", "3")
+        at = ["--server", daemon.grpc_address]
+        keys = [one["key"] for one in json.loads(daemon.reprise("recipes", "--json"))["recipes"]]
+        assert keys
+        for columns in (60, 80, 120):
+            for command in (["recipes"], ["explain", "minilm"], ["explain", "decoder"], ["ps"], ["models"], ["stats"],
+                            ["metadata", "decoder"], ["infer", "minilm"]):
+                lines = on_a_terminal(columns, *command, *at)
+                assert [line for line in lines if len(line) > columns] == [], command
+                if command == ["recipes"]:  # to be copied
+                    assert set(keys) <= {line.split(" ")[0] for line in lines}
+                if command[1:] == ["decoder"]:
+                    assert not [line for line in lines if "past_key_values.1." in line], command

@@ -26,6 +26,10 @@ def test_health_exits_0_when_ready_and_1_when_not(daemon):
     daemon.reprise("health")
     daemon.reprise("health", "minilm")
     assert daemon.reprise("health", "nonsense", check=False).returncode == 1
+    assert json.loads(daemon.reprise("health", "--json")) == {"ready": True}
+    refused = daemon.reprise("health", "nonsense", "--json", check=False)
+    answer = json.loads(refused.stdout)
+    assert refused.returncode == 1 and not answer["ready"] and answer["model"] == "nonsense" and answer["reason"]
 
 
 def test_infer_shows_outputs_and_how_they_were_served(daemon):

@@ -518,8 +518,8 @@ def chatting(path):
 
 
 @pytest.mark.parametrize("name, ask", [
-    ("doubler", "reprise infer doubler"),
-    ("chat", """/v1/chat/completions -H 'Content-Type: application/json' -d '{"model": "chat", "messages": """),
+    ("doubler", "reprise infer doubler --server localhost:"),
+    ("chat", """/v1/chat/completions -d '{"model": "chat", "messages": """),
 ])
 def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache, tmp_path, name, ask):
     remote.add_hub(f"acme/{name}", {"model.onnx": small()} if name == "doubler" else chatting(tmp_path / name))
@@ -537,6 +537,34 @@ def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache, tmp_path, name
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("kind, words", [("texts", "/v1/embeddings -d"), ("ranker", "/v1/rerank -d"), ("weights", None)])
+def test_run_says_how_to_ask_by_what_the_model_is_for(cache, tmp_path, kind, words):
+    folder = Folder(tmp_path / kind, **({"labels": ["relevant"]} if kind == "ranker" else {}))
+    if kind == "texts":
+        folder.sentence_transformer()
+    if kind == "weights":
+        (folder.path / "model.onnx").rename(folder.path / "model.safetensors")
+    http, grpc, metrics = free_ports(3)
+    process = subprocess.Popen(
+        [BUILD / "reprise", "run", folder.path, "--http-port", str(http), "--grpc-port", str(grpc), "--", "--metrics-port",
+         str(metrics), "--drain-grace-secs", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        if words is None:  # it ends, and says why
+            _, log = process.communicate(timeout=60)
+            assert process.returncode == 1 and "optimum-cli export onnx" in log
+            return
+        process.stdout.readline()
+        command = process.stdout.readline().strip()
+        assert words in command
+        done = subprocess.run(["bash", "-c", command.replace("curl", "curl --fail --silent")], capture_output=True, timeout=60)
+        assert done.returncode == 0 and json.loads(done.stdout)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
     finally:
         process.kill()
         process.communicate()

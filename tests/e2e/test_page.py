@@ -10,10 +10,13 @@ import urllib.request
 import numpy as np
 import onnx
 import pytest
+import requests
 from onnx import TensorProto, helper
 from PIL import Image
 
 from testing import models
+from testing.vision import detectors
+from testing.speech import sound, whisper
 from testing.web.browser import Browser
 from testing.daemon import Daemon
 from testing.hub import HIDDEN, Folder
@@ -47,6 +50,8 @@ def served(tmp_path_factory):
     repository.add("broken", models.unknown_op())
     repository.add(HOSTILE, models.elementwise())
     texts = Folder(root / "texts").sentence_transformer()
+    repository.add("objects", detectors.yolo(8))
+    whisper.Whisper(repository.root / "words")
     with Daemon(repository, "--model", f"smol={SMOLLM2}", "--model", f"texts={texts.path}") as daemon:
         daemon.texts = texts
         yield daemon
@@ -61,7 +66,7 @@ def browser():
 @pytest.fixture
 def page(served, browser):
     page = browser.open(served.http_url + "/")
-    page.wait("document.querySelectorAll('#models tr').length === 6")
+    page.wait("document.querySelectorAll('#models tr').length === 8")
     yield page
     # Whatever was tried: no script failed, nothing was refused by the page's own policy, and nobody else was asked.
     assert page.troubles() == []
@@ -183,6 +188,27 @@ def test_a_picture_is_sent_as_the_numbers_of_its_pixels(page, tmp_path):
     (row,) = run(page)[:1]
     np.testing.assert_allclose([float(number) for number in row[2].split(", ")],
                                (np.array([1, 0.2, 0]) - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225], rtol=2e-3)
+
+
+def test_a_file_is_answered_by_the_task_of_its_model(page, served, tmp_path):
+    assert row_of(page, "objects")[2].startswith("objects in pictures")
+    assert row_of(page, "words")[2].startswith("texts of sound")
+    picture = tmp_path / "picture.jpg"
+    Image.fromarray(np.random.default_rng(5).integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(picture)
+    try_model(page, "objects", "file")
+    page.give_file("#try-file", picture)
+    rows = run(page)
+    request = urllib.request.Request(f"{served.http_url}/v1/vision/detect", picture.read_bytes(), {"Content-Type": "image/jpeg"})
+    (answer,) = json.load(urllib.request.urlopen(request))["images"]
+    assert [row[0] for row in rows] == [one["label"] for one in answer["objects"][:20]]
+    (tmp_path / "sound.wav").write_bytes(sound.encode(sound.speechlike(np.random.default_rng(5), 2)))
+    try_model(page, "words", "file")
+    page.give_file("#try-file", tmp_path / "sound.wav")
+    page.click("#try-run")
+    page.wait("document.querySelector('#try-answer strong') !== null")
+    with open(tmp_path / "sound.wav", "rb") as file:
+        own = requests.post(f"{served.http_url}/v1/audio/transcriptions", files={"file": file}, timeout=60).json()["text"]
+    assert own and page.value("document.querySelector('#try-answer strong').textContent") == own
 
 
 def test_an_error_of_the_server_is_shown_as_it_says_it(page):

@@ -1,5 +1,6 @@
 """Sound to text: OpenAI's transcriptions and translations of a Whisper folder, by an unmodified client and by forms."""
 
+import base64
 import concurrent.futures
 import json
 import math
@@ -9,6 +10,7 @@ import urllib.error
 import urllib.request
 import zlib
 
+import huggingface_hub
 import numpy as np
 import openai
 import pytest
@@ -70,6 +72,20 @@ def close(found, expected):
     assert [text for _, _, text in found] == [text for _, _, text in expected]
     for one, other in zip(found, expected):
         assert one[:2] == pytest.approx(other[:2], abs=0.006)
+
+
+def test_the_hubs_client_reads_words(served, rng):
+    file = sound.encode(sound.speechlike(rng, 3))
+    code, own = served.post(file=file, model="w")
+    assert code == 200
+    client = huggingface_hub.InferenceClient(model=f"{served.daemon.http_url}/models/w")
+    assert client.automatic_speech_recognition(file).text == json.loads(own)["text"]
+    body = json.dumps({"inputs": base64.b64encode(file).decode()}).encode()
+    assert served.post("/models/w", body, "application/json") == (200, own)
+    code, answer = served.post("/models/w", b'{"inputs": "%"}', "application/json")
+    assert code == 400 and "base64" in answer
+    with urllib.request.urlopen(f"{served.daemon.http_url}/v1/models/w", timeout=60) as answer:
+        assert json.load(answer)["task"] == "transcription"
 
 
 def test_segments_of_a_long_sound_are_those_of_the_definition(served, rng):

@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 
+import huggingface_hub
 import numpy as np
 import onnxruntime
 import pytest
@@ -160,6 +161,37 @@ def test_detectors_answer_boxes_of_the_picture(served, model, size):
     for one in found:
         assert 0 <= one["box"][0] < one["box"][2] <= width and 0 <= one["box"][1] < one["box"][3] <= height
     assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
+
+
+def test_the_hubs_client_reads_classes_and_boxes(served):
+    def client(model):
+        return huggingface_hub.InferenceClient(model=f"{served.http_url}/models/{model}")
+
+    file = encoded(Image.new("RGB", (50, 60), "green"), "JPEG")
+    own = send(served, "classify", "colours", file)["classes"]
+    for found in (client("colours").image_classification(file), client("colours").image_classification(file, top_k=2)):
+        assert [(one.label, one.score) for one in found] == [(one["label"], one["score"]) for one in own[:len(found)]]
+    assert len(found) == 2
+    image = squares(640, 480, red=(80, 240, 160), blue=(320, 60, 160))
+    own = send(served, "detect", "yolo8", image, conf=0.4)["objects"]
+    found = client("yolo8").object_detection(encoded(image), threshold=0.4)
+    assert own and [(one.label, one.score) for one in found] == [(one["label"], one["score"]) for one in own]
+    for one, other in zip(found, own):
+        sides = [one.box.xmin, one.box.ymin, one.box.xmax, one.box.ymax]
+        np.testing.assert_allclose(sides, other["box"], rtol=0, atol=0.51)
+    for body, why in (({"inputs": 1}, '\\"inputs\\" must be a string'), ({}, '\\"inputs\\" is missing'),
+                      ({"inputs": "", "parameters": {"labels": 1}}, '\\"labels\\"'), ({"image": ""}, '\\"image\\"')):
+        reply = post(served, "/models/yolo8", body)
+        assert reply.status_code == 400 and why in reply.text, reply.text
+
+
+def test_lists_of_models_say_what_they_are_for(served):
+    tasks = {one["id"]: (one["task"], one.get("pictures", False))
+             for one in requests.get(f"{served.http_url}/v1/models", timeout=60).json()["data"]}
+    assert tasks["colours"] == ("image classification", True) and tasks["yolo8"] == ("object detection", True)
+    assert tasks["bare"] == ("tensors", False)
+    overview = requests.get(f"{served.http_url}/v2/overview", timeout=60).json()["models"]
+    assert {one["name"]: one["offers"]["task"] for one in overview} == {name: task for name, (task, _) in tasks.items()}
 
 
 def test_parameters_choose_among_objects(served):

@@ -131,7 +131,7 @@ MAY_INCLUDE = {
                    "proto/reflection_v1alpha"],
     "server/http": ["server/repository", "server/transport", "server/metrics", "server/access",
                     "server/tracing"],
-    "server/page": ["server/http"],
+    "server/page": ["server/http", "server/tasks"],
     "server/rest": ["server/generate", "server/http"],
     "server/text_api": ["server/tasks", "server/rest", "server/chat", "server/speech",
                         "server/vision"],

@@ -7,16 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
+#include "command_line/similar_names.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/generate/carried_steps.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/paged/paged_form.h"
 #include "tools/reports/checked_recipes.h"
 #include "tools/reports/key_constants.h"
 
@@ -39,41 +38,22 @@ std::string BucketsText(const AxisBuckets& buckets) {
   return absl::StrCat(absl::StrJoin(buckets.sizes, ","), opening.empty() ? "" : ", then ", opening);
 }
 
-// A name with '#' in place of each number.
-std::string PatternOf(absl::string_view name) {
-  std::string pattern;
-  for (const char c : name) {
-    if (!absl::ascii_isdigit(c)) {
-      pattern += c;
-    } else if (pattern.empty() || pattern.back() != '#') {
-      pattern += '#';
-    }
-  }
-  return pattern;
-}
-
 // Adds a row for each tensor; those that differ in the numbers of their names alone, as the caches
 // of a decoder's layers do, share one.
 void AddTensors(const char* kind, const std::vector<ModelIo>& tensors, Table& table) {
-  struct Row {
-    const ModelIo* first = nullptr;
-    size_t count = 0;
-  };
-  std::vector<Row> rows;
-  std::map<std::string, size_t> row_of;
+  std::vector<std::string> keys;
   for (const ModelIo& tensor : tensors) {
-    const std::string key = absl::StrCat(PatternOf(tensor.name), " ", TypeText(tensor), " ",
-                                         DimsText(tensor.dims), " ", tensor.optional);
-    const auto [at, added] = row_of.try_emplace(key, rows.size());
-    if (added) rows.push_back({.first = &tensor});
-    ++rows[at->second].count;
+    keys.push_back(absl::StrCat(command_line::PatternOf(tensor.name), " ", TypeText(tensor), " ",
+                                DimsText(tensor.dims), " ", tensor.optional));
   }
-  for (const Row& row : rows) {
+  for (const command_line::SimilarGroup& group : command_line::GroupEqual(keys)) {
+    const ModelIo& first = tensors[group.first];
     std::vector<std::string> notes;
-    if (row.first->optional) notes.push_back("may be left out");
-    if (row.count > 1) notes.push_back(absl::StrCat("and ", row.count - 1, " more of this kind"));
-    table.AddRow({absl::StrCat(kind, " ", row.first->name), std::string(TypeText(*row.first)),
-                  DimsText(row.first->dims), absl::StrJoin(notes, "; ")});
+    if (first.optional) notes.push_back("may be left out");
+    if (group.count > 1)
+      notes.push_back(absl::StrCat("and ", group.count - 1, " more of this kind"));
+    table.AddRow({absl::StrCat(kind, " ", first.name), std::string(TypeText(first)),
+                  DimsText(first.dims), absl::StrJoin(notes, "; ")});
   }
 }
 
@@ -86,7 +66,8 @@ std::string SignatureText(const Model& model) {
 
 std::string AxesText(const Model& model) {
   if (model.axes().empty()) return "no axis: every request has the same shape\n";
-  Table table({{"axis"}, {"symbol"}, {"buckets"}, {"padding"}, {"certificate"}});
+  Table table({{"axis"}, {"symbol"}, {"buckets"}, {"padding"}});
+  std::string reasons;
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (const ModelAxis& axis : model.axes()) {
     const AxisBuckets* buckets = BucketsOf(*policy, axis);
@@ -100,9 +81,10 @@ std::string AxesText(const Model& model) {
                   model.packing() != nullptr ? "packed"
                   : buckets == nullptr       ? "exact sizes"
                                              : BucketsText(*buckets),
-                  certificate.certified ? "certified" : "never", words});
+                  certificate.certified ? "certified" : "never"});
+    if (!words.empty()) absl::StrAppend(&reasons, "  ", axis.label, ": ", words, "\n");
   }
-  return table.Text();
+  return absl::StrCat(table.Text(), reasons);
 }
 
 // Lists the constants whose change compiles again, as a changed node does.
@@ -143,10 +125,7 @@ std::string PackingText(const Model& model) {
 
 // Returns whether the server can keep the cache of a decoder; nothing for a model without one.
 std::string PagingText(const Model& model) {
-  std::vector<std::string> outputs;
-  for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
-  const absl::StatusOr<PagedForm> form =
-      MakePagedForm(Engine::SymbolicGraph(model, /*packed=*/false), outputs, {});
+  const absl::StatusOr<PagedForm> form = PagesOf(model);
   if (absl::IsNotFound(form.status())) return "";
   if (!form.ok()) {
     return absl::StrCat(
@@ -255,9 +234,13 @@ std::string CutsText(const Model& model) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
-  std::string text =
-      absl::StrCat(PagingText(model), PackingText(model), CutsText(model), SignatureText(model),
-                   "\n", AxesText(model), "\n", KeyText(model));
+  const std::string pages = PagingText(model);
+  // How requests of tensors share a replay is of little weight where the server makes the tokens.
+  const bool makes_tokens = PagesOf(model).ok();
+  std::string text = absl::StrCat(
+      pages, makes_tokens ? "" : PackingText(model), CutsText(model), SignatureText(model), "\n",
+      makes_tokens ? "requests of tensors, which bring keys and values themselves:\n" : "",
+      makes_tokens ? PackingText(model) : "", AxesText(model), "\n", KeyText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

@@ -65,12 +65,18 @@ double Combinations(const std::vector<std::vector<int64_t>>& choices) {
   return count;
 }
 
-// Returns all that `choices` combine to; where that is more than kMostCompiled, those in which
-// one axis varies and the others are at their smallest.
-std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices) {
+// Returns whether all combinations are compiled. Most of a decoder's requests run on recipes of
+// steps, whose sizes are none of its axes: a few of the others show what they cost.
+bool CombinesAll(const Model& model, const std::vector<std::vector<int64_t>>& choices) {
+  return Combinations(choices) <= kMostCompiled && !PagesOf(model).ok();
+}
+
+// Returns all that `choices` combine to; unless `whole`, those in which one axis varies and the
+// others are at their smallest.
+std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices,
+                                          bool whole) {
   std::vector<int64_t> smallest;
   for (const std::vector<int64_t>& axis : choices) smallest.push_back(axis.front());
-  const bool whole = Combinations(choices) <= kMostCompiled;
   std::vector<std::vector<int64_t>> all = {smallest};
   for (size_t i = 0; i < choices.size(); ++i) {
     const size_t heads = whole ? all.size() : 1;
@@ -101,7 +107,8 @@ std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& polic
 std::vector<CheckedRecipe> CompileAll(const Engine& engine, const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<CheckedRecipe> all;
-  for (std::vector<int64_t>& sizes : Combine(SizesByAxis(model, *policy))) {
+  const std::vector<std::vector<int64_t>> choices = SizesByAxis(model, *policy);
+  for (std::vector<int64_t>& sizes : Combine(choices, CombinesAll(model, choices))) {
     const std::optional<std::string> label = LabelAt(model, *policy, sizes);
     if (!label.has_value()) continue;
     CheckedRecipe& compiled = all.emplace_back();
@@ -136,18 +143,24 @@ const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis) 
   return nullptr;
 }
 
+absl::StatusOr<PagedForm> PagesOf(const Model& model) {
+  std::vector<std::string> outputs;
+  for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
+  return MakePagedForm(Engine::SymbolicGraph(model, /*packed=*/false), outputs, {});
+}
+
 std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model) {
   return model.packing() != nullptr ? CompilePacked(engine, model) : CompileAll(engine, model);
 }
 
 std::string LeftOutText(const Model& model) {
   if (model.packing() != nullptr) return "";
-  const double count = Combinations(SizesByAxis(model, *model.buckets()));
-  if (count <= kMostCompiled) return "";
+  const std::vector<std::vector<int64_t>> choices = SizesByAxis(model, *model.buckets());
+  if (CombinesAll(model, choices)) return "";
   return FormatText(
       "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis varies and "
       "the others are at their smallest\n",
-      static_cast<int>(model.axes().size()), count);
+      static_cast<int>(model.axes().size()), Combinations(choices));
 }
 
 const CheckedRecipe* ShownOf(const Model& model, const std::vector<CheckedRecipe>& all) {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
+#include "runtime/passes/paged/paged_form.h"
 
 namespace reprise::cli {
 
@@ -25,7 +27,11 @@ struct CheckedRecipe {
 // Returns the buckets of an axis of `policy`; null where it has none.
 const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis);
 
-// All of them. Not for a model with shape inputs.
+// Returns the form in which the server makes the tokens of a decoder. Errors: NOT_FOUND for a model
+// that is none; else why it is not served so.
+absl::StatusOr<PagedForm> PagesOf(const Model& model);
+
+// Returns the recipes of all sizes that are tried. Not for a model with shape inputs.
 std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model);
 // Returns a sentence where the sizes of all axes combine to more than are compiled; else empty.
 std::string LeftOutText(const Model& model);

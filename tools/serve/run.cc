@@ -4,18 +4,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/http_json.h"
 #include "runtime/base/status_macros.h"
 #include "server/fetch/model_url.h"
-#include "server/hub/text_package.h"
 #include "tools/serve/commands.h"
 #include "tools/serve/fetching.h"
 
@@ -25,12 +28,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kReadyLook(100);
+constexpr int kUsualGrpcPort = 8001;
 
 struct RunFlags {
   FetchingFlags fetching;
   std::string name;
   int http_port = 8000;
-  int grpc_port = 8001;
+  int grpc_port = kUsualGrpcPort;
   std::vector<std::string> daemon_flags;
 };
 
@@ -59,31 +63,53 @@ std::string NameFor(const RunFlags& flags) {
                                                                : path.stem();
 }
 
-// Returns a line of shell that makes a request suited to the model's purpose by its folder.
-std::string CallFor(const std::string& name, const std::string& path, int http_port) {
-  std::error_code error;
-  const fs::path file =
-      fs::is_directory(path, error) ? fs::path(path) / "model.onnx" : fs::path(path);
-  const absl::StatusOr<TextPackage> texts = ReadTextPackage(file);
-  const auto asks = [&](const char* where, const std::string& body) {
-    return absl::StrCat("curl localhost:", http_port, "/v1/", where,
-                        " -H 'Content-Type: application/json' -d '", body, "'");
-  };
-  if (!texts.ok() || !texts->tokenizer.has_value()) return absl::StrCat("reprise infer ", name);
-  if (texts->speech.ok() && texts->speech->has_value()) {
-    return absl::StrCat("curl localhost:", http_port, "/v1/audio/transcriptions -F model=", name,
-                        " -F file=@recording.wav");
+// How a task is asked, by its name in the server's list of models; NAME is the model's.
+struct TaskCall {
+  const char* task;
+  const char* path;
+  const char* arguments;
+};
+constexpr const char* kJpeg = "-H 'Content-Type: image/jpeg' --data-binary @picture.jpg";
+constexpr TaskCall kChat = {
+    "", "/v1/chat/completions",
+    R"(-d '{"model": "NAME", "messages": [{"role": "user", "content": "Hello"}]}')"};
+constexpr TaskCall kIds = {"", "/v2/models/NAME/generate",
+                           R"(-d '{"input_ids": [1, 2, 3], "parameters": {"max_tokens": 16}}')"};
+constexpr TaskCall kCalls[] = {
+    {"generation", "/v1/completions",
+     R"(-d '{"model": "NAME", "prompt": "Once upon a time", "max_tokens": 32}')"},
+    {"transcription", "/v1/audio/transcriptions", "-F model=NAME -F file=@recording.wav"},
+    {"embeddings", "/v1/embeddings", R"(-d '{"model": "NAME", "input": "a text"}')"},
+    {"rerank", "/v1/rerank",
+     R"(-d '{"model": "NAME", "query": "a question", "documents": ["a text", "another"]}')"},
+    {"classification", "/v1/classify", R"(-d '{"model": "NAME", "input": "a text"}')"},
+    {"token classification", "/models/NAME/predict", R"(-d '{"inputs": "a text"}')"},
+    {"sparse embeddings", "/models/NAME/embed_sparse", R"(-d '{"inputs": "a text"}')"},
+    {"token embeddings", "/models/NAME/embed_all", R"(-d '{"inputs": "a text"}')"},
+    {"image classification", "/models/NAME/v1/vision/classify", kJpeg},
+    {"object detection", "/models/NAME/v1/vision/detect", kJpeg},
+    {"image embeddings", "/v1/embeddings",
+     R"(-d '{"model": "NAME", "input": "'$(base64 -w0 picture.jpg)'"}')"},
+};
+
+// Returns a line of shell that makes a request suited to what the server says the model is for.
+std::string CallFor(const std::string& name, const RunFlags& flags) {
+  const absl::StatusOr<nlohmann::json> model = GetJson(
+      {.address = absl::StrCat("localhost:", flags.http_port)}, absl::StrCat("/v1/models/", name));
+  const std::string task = model.ok() ? model->value("task", "") : "";
+  const TaskCall* call = std::find_if(std::begin(kCalls), std::end(kCalls),
+                                      [&](const TaskCall& one) { return one.task == task; });
+  if (call == std::end(kCalls)) {
+    return absl::StrCat("reprise infer ", name,
+                        flags.grpc_port == kUsualGrpcPort
+                            ? ""
+                            : absl::StrCat(" --server localhost:", flags.grpc_port));
   }
-  if (!texts->chat_template.empty()) {
-    return asks("chat/completions",
-                absl::StrCat(R"({"model": ")", name,
-                             R"(", "messages": [{"role": "user", "content": "Hello"}]})"));
-  }
-  if (texts->cross_encoder) {
-    return asks("rerank", absl::StrCat(R"({"model": ")", name,
-                                       R"(", "query": "a question", "documents": ["a text"]})"));
-  }
-  return asks("embeddings", absl::StrCat(R"({"model": ")", name, R"(", "input": "a text"})"));
+  if (task == "generation" && model->value("chats", false)) call = &kChat;
+  if (task == "generation" && !model->value("texts", false)) call = &kIds;
+  return absl::StrReplaceAll(
+      absl::StrCat("curl localhost:", flags.http_port, call->path, " ", call->arguments),
+      {{"NAME", name}});
 }
 
 absl::StatusOr<pid_t> StartDaemon(const RunFlags& flags, const std::string& model) {
@@ -94,6 +120,11 @@ absl::StatusOr<pid_t> StartDaemon(const RunFlags& flags, const std::string& mode
                                     absl::StrCat(flags.http_port),
                                     "--grpc-port",
                                     absl::StrCat(flags.grpc_port)};
+  // Nothing else is served: without the model there is nothing to wait for.
+  if (std::none_of(flags.daemon_flags.begin(), flags.daemon_flags.end(),
+                   [](const auto& flag) { return absl::StartsWith(flag, "--exit-on-error"); })) {
+    words.insert(words.end(), {"--exit-on-error", "true"});
+  }
   words.insert(words.end(), flags.daemon_flags.begin(), flags.daemon_flags.end());
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -135,8 +166,7 @@ absl::Status RunModel(const RunFlags& flags) {
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) signal(number, PassOn);
   if (WaitUntilReady(flags, child)) {
     std::printf("%s is served at http://localhost:%d (gRPC localhost:%d). Ask it:\n  %s\n",
-                name.c_str(), flags.http_port, flags.grpc_port,
-                CallFor(name, path, flags.http_port).c_str());
+                name.c_str(), flags.http_port, flags.grpc_port, CallFor(name, flags).c_str());
     std::fflush(stdout);
   }
   int state = 0;

@@ -77,11 +77,11 @@ function readyModels(overview) {
 // A key that may infer and not observe: its models, without numbers.
 async function showModelsAlone() {
   const list = (await askJson("v1/models")).data;
-  const models = await Promise.all(list.map(async ({ id, task, chats, max_model_len }) => {
+  const models = await Promise.all(list.map(async ({ id, task, texts, chats, pictures, max_model_len }) => {
     const metadata = await askJson(`v2/models/${encodeURIComponent(id)}`);
     return {
       name: id, version: metadata.versions?.at(-1) ?? "", state: "READY", inputs: metadata.inputs ?? [],
-      offers: task === "generation" ? { task, texts: true, chats, context: max_model_len } : { task: task ?? "tensors" },
+      offers: task === "generation" ? { task, texts, chats, context: max_model_len } : { task, pictures },
     };
   }));
   for (const model of models) {

@@ -8,12 +8,17 @@ const lines = new Map();  // values of the tiles that have a line, newest last
 
 const TASKS = {
   "embeddings": "vectors of texts", "rerank": "ranks documents", "classification": "labels of texts",
-  "token classification": "labels of tokens", "tensors": "tensors", "none": "tensors",
+  "token classification": "labels of tokens", "image classification": "labels of pictures",
+  "object detection": "objects in pictures", "image embeddings": "vectors of pictures", "transcription": "texts of sound",
+  "sparse embeddings": "weights of words", "token embeddings": "a vector a token", "tensors": "tensors", "none": "tensors",
 };
+
+const makesTokens = (model) => ["generation", "transcription"].includes(model.offers?.task);
 
 export function offersText(model) {
   const offers = model.offers;
   if (offers === undefined) return "";
+  if (offers.task === "embeddings" && offers.pictures) return "vectors of texts and pictures";
   if (offers.task !== "generation") return TASKS[offers.task] ?? offers.task;
   return offers.chats ? "chats, texts" : offers.texts ? "texts" : "token ids";
 }
@@ -98,7 +103,7 @@ function changeState(node, model) {
 
 function changeOffers(node, model) {
   if (node.firstChild !== null || model.offers === undefined) return;
-  if (model.offers.task === "generation") {
+  if (makesTokens(model)) {
     node.append(el("span", {}, offersText(model)), el("div", { class: "small" }, `up to ${number(model.offers.context)} tokens`));
     return;
   }
@@ -157,7 +162,7 @@ function changeStack(bar, parts) {
 }
 
 function decoders(overview, history) {
-  const list = overview.models.filter((model) => model.offers?.task === "generation");
+  const list = overview.models.filter(makesTokens);
   byId("decoders-part").hidden = list.length === 0;
   keep(byId("decoders"), list, (model) => JSON.stringify([model.name, model.version]), (model) => {
     const row = tableRow(DECODER_COLUMNS);

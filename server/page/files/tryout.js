@@ -10,6 +10,13 @@ let shownFor = "";
 
 const pathOf = (model, path) => `models/${encodeURIComponent(model.name)}/${path}`;
 
+// Tasks whose requests are a file.
+const FILES = {
+  "image classification": { words: "a picture, for labels", label: "Picture", accept: "image/jpeg,image/png", path: "v1/vision/classify" },
+  "object detection": { words: "a picture, for objects", label: "Picture", accept: "image/jpeg,image/png", path: "v1/vision/detect" },
+  "transcription": { words: "a sound, for its words", label: "Sound", accept: "audio/*", path: "v1/audio/transcriptions" },
+};
+
 // Which forms a model has: id, words.
 function kindsOf(model) {
   const kinds = [];
@@ -19,7 +26,8 @@ function kindsOf(model) {
   if (task === "classification") kinds.push(["label", "texts, for labels"]);
   if (task === "token classification") kinds.push(["label", "texts, for labels of tokens"]);
   if (task === "generation") kinds.push(model.offers.texts ? ["complete", "a text that goes on"] : ["ids", "token ids that go on"]);
-  else {
+  if (FILES[task] !== undefined) kinds.push(["file", FILES[task].words]);
+  if (task !== "generation") {
     if (model.inputs.some((tensor) => tensors.pictureLayout(tensor) !== null)) kinds.push(["picture", "a picture"]);
     kinds.push(["tensors", "made-up tensors"]);
   }
@@ -104,6 +112,10 @@ const FORMS = {
     field("try-new", "Most new tokens", el("input", { type: "number", min: 1, value: 32 }))],
   ids: () => [field("try-ids", "Token ids", el("input", { type: "text", value: "1, 2, 3", required: true })),
     field("try-new", "Most new tokens", el("input", { type: "number", min: 1, value: 16 }))],
+  file: (model) => {
+    const { label, accept } = FILES[model.offers.task];
+    return [field("try-file", label, el("input", { type: "file", accept, required: true }), "It is sent as it is.")];
+  },
   picture: pictureFields,
   tensors: (model) => model.inputs.map(tensorFields),
 };
@@ -180,6 +192,22 @@ const RUN = {
     const answer = await (await postJson(`v2/models/${encodeURIComponent(model.name)}/generate`,
       { input_ids: ids, parameters: { max_tokens: Number(byId("try-new").value), temperature: 0 } })).json();
     return [numbers([["ended by", answer.finish_reason]]), el("p", {}, el("code", {}, answer.token_ids.join(", ")))];
+  },
+  async file(model) {
+    const { path } = FILES[model.offers.task];
+    const file = byId("try-file").files[0];
+    if (model.offers.task === "transcription") {
+      const form = new FormData();
+      form.append("file", file);
+      const reply = await ask(pathOf(model, path), { method: "POST", body: form });
+      return [el("p", {}, el("strong", {}, (await reply.json()).text))];
+    }
+    const reply = await ask(pathOf(model, path), { method: "POST", body: file, headers: { "Content-Type": file.type } });
+    const [picture] = (await reply.json()).images;
+    const size = numbers([["width", picture.width], ["height", picture.height]]);
+    if (picture.classes !== undefined) return [size, table(["Label", "Score"], picture.classes.map((one) => [one.label, one.score]))];
+    return [size, table(["Label", "Score", "Left, top, right, bottom"],
+      picture.objects.map((one) => [one.label, one.score, one.box.map(shortNumber).join(", ")]))];
   },
   picture: (model) => infer(model, (tensor, i) => {
     const layout = tensors.pictureLayout(tensor);
@@ -269,6 +297,6 @@ export function startTry() {
   byId("try-model").addEventListener("change", () => showForm());
   byId("try-kind").addEventListener("change", () => showForm(true));
   byId("try-fields").addEventListener("change", (event) => {
-    if (["try-width", "try-height"].includes(event.target.id)) drawPicture();
+    if (["try-width", "try-height"].includes(event.target.id) && byId("try-canvas") !== null) drawPicture();
   });
 }
