@@ -39,10 +39,12 @@ class Cluster:
         self.address = f"127.0.0.1:{self.port}"
         path = os.pathsep.join(map(str, [module(folder / "module"), *paths]))
         self.environment = {**os.environ, "PYTHONPATH": path, "RAY_ADDRESS": self.address, "RAY_USAGE_STATS_ENABLED": "0",
-                            "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+                            "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_DEDUP_LOGS": "0",
                             # Ray gives its processes a niceness of 15: on a busy machine they take minutes to start.
                             "RAY_worker_niceness": "0",
                             "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
+                            # A proxy would send to the other node only what its own has no room for.
+                            "RAY_SERVE_PROXY_PREFER_LOCAL_NODE_ROUTING": "0",
                             # Other tests share this machine: memory is not Ray's to watch.
                             "RAY_memory_monitor_refresh_ms": "0",
                             # As examples/ray_serve/Dockerfile has it.
