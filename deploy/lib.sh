@@ -203,14 +203,24 @@ fetch_smollm2() {
 
 # make_venv: the Python clients of the tests, pinned, in $REPRISE_CACHE/venv.
 make_venv() {
-  local venv=$REPRISE_CACHE/venv requirements=$REPRISE_ROOT/tests/requirements.txt wanted
+  make_environment venv tests/requirements.txt "the Python environment of the tests"
+}
+
+# make_ray: Ray, for the examples on it, in $REPRISE_CACHE/ray.
+make_ray() {
+  make_environment ray tests/deploy/ray_requirements.txt "the Python environment of Ray"
+}
+
+# make_environment FOLDER REQUIREMENTS WHAT: a Python environment in $REPRISE_CACHE/FOLDER.
+make_environment() {
+  local venv=$REPRISE_CACHE/$1 requirements=$REPRISE_ROOT/$2 wanted
   wanted=$(sha256sum <"$requirements")
   [ "$(cat "$venv/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
-  say "Making the Python environment of the tests"
+  say "Making $3"
   rm -rf "$venv"
   "$REPRISE_SYSTEM_PYTHON" -m venv "$venv" </dev/null || die "python3 -m venv failed"
   "$venv/bin/python" -m pip --disable-pip-version-check install --quiet --only-binary=:all: \
-    --requirement "$requirements" </dev/null || die "could not install tests/requirements.txt"
+    --requirement "$requirements" </dev/null || die "could not install $2"
   printf '%s\n' "$wanted" >"$venv/requirements.sha256"
 }
 

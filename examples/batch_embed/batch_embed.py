@@ -79,32 +79,43 @@ def write_part(folder, number, vectors):
     os.replace(partial, final)
 
 
+def open_job(flags, model):
+    """All parts of the job, and the numbers of those that are missing in its folder, which is made.
+
+    Refuses a folder of another job: its parts would be other texts'.
+    """
+    folder = pathlib.Path(flags.vectors)
+    folder.mkdir(parents=True, exist_ok=True)
+    now = {"texts": os.path.getsize(flags.texts), "part": flags.part, "model": model}
+    path = folder / "job.json"
+    if path.exists() and json.loads(path.read_text()) != now:
+        sys.exit(f"{path}: the folder is of another job, {path.read_text().strip()}, not {json.dumps(now)}")
+    partial = folder / f".job.json.{os.getpid()}"
+    partial.write_text(json.dumps(now) + "\n")
+    os.replace(partial, path)
+    parts = parts_of(flags.texts, flags.part)
+    return parts, [n for n in range(len(parts)) if not (folder / f"part-{n:08}.npy").exists()]
+
+
+def report(parts, missing, seconds):
+    texts = sum(count for _, count in parts)
+    print(f"{texts} texts in {len(parts)} parts, {len(parts) - len(missing)} of them there before; "
+          f"{len(missing)} parts in {seconds:.1f} s")
+
+
 class Job:
     """The parts that are missing, and the daemons that make them."""
 
     def __init__(self, flags):
         self.flags = flags
         self.folder = pathlib.Path(flags.vectors)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.remember()
-        self.parts = parts_of(flags.texts, flags.part)
+        self.parts, self.missing = open_job(flags, flags.model)
         self.todo = queue.SimpleQueue()
-        missing = [n for n in range(len(self.parts)) if not (self.folder / f"part-{n:08}.npy").exists()]
-        for number in missing:
+        for number in self.missing:
             self.todo.put(number)
-        self.left = len(missing)
+        self.left = len(self.missing)
         self.lock = threading.Lock()
         self.refused = None
-
-    def remember(self):
-        """Refuses a folder of another job: its parts would be other texts'."""
-        now = {"texts": os.path.getsize(self.flags.texts), "part": self.flags.part, "model": self.flags.model}
-        path = self.folder / "job.json"
-        if path.exists() and json.loads(path.read_text()) != now:
-            sys.exit(f"{path}: the folder is of another job, {path.read_text().strip()}, not {json.dumps(now)}")
-        partial = self.folder / f".job.json.{os.getpid()}"
-        partial.write_text(json.dumps(now) + "\n")
-        os.replace(partial, path)
 
     def work(self, server):
         """A thread's part of the job: one request of the daemon at a time."""
@@ -135,9 +146,7 @@ class Job:
             print(f"{server}: left out", file=sys.stderr)
 
     def run(self):
-        done, begin = len(self.parts) - self.left, time.monotonic()
-        texts = sum(count for _, count in self.parts)
-        asked = self.left
+        begin = time.monotonic()
         threads = [threading.Thread(target=self.work, args=(server,))
                    for server in self.flags.server for _ in range(self.flags.concurrency)]
         for one in threads:
@@ -148,20 +157,24 @@ class Job:
             sys.exit(f"refused: {self.refused}")
         if self.left > 0:
             sys.exit(f"{self.left} of {len(self.parts)} parts are missing: no daemon is left; run again")
-        seconds = time.monotonic() - begin
-        print(f"{texts} texts in {len(self.parts)} parts, {done} of them there before; {asked} parts in {seconds:.1f} s")
+        report(self.parts, self.missing, time.monotonic() - begin)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser):
+    """Adds the arguments that are the same in both forms of the job."""
     parser.add_argument("texts", help="a file with a text a line")
     parser.add_argument("vectors", help="a folder: part-00000000.npy and on")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--server", action="append", required=True, help="may be given more than once")
     parser.add_argument("--part", type=int, default=4096, help="texts of a file")
     parser.add_argument("--batch", type=int, default=64, help="texts of a request")
     parser.add_argument("--concurrency", type=int, default=2, help="requests of each server at a time")
     parser.add_argument("--timeout", type=float, default=300, help="seconds of a request")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--server", action="append", required=True, help="may be given more than once")
     parser.add_argument("--key", default=os.environ.get("REPRISE_API_KEY"), help="default: $REPRISE_API_KEY")
     Job(parser.parse_args()).run()
 

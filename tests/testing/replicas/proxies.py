@@ -60,7 +60,8 @@ class Proxy:
     def configure(self):
         """The text that ships, for these daemons."""
         text = (FILES / self.FILE).read_text()
-        lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith("#") and not any(
+            int(found.group(1)) >= len(self._daemons) for found in re.finditer(self.REPLICA, line))]
 
         def replica(found):
             daemon = self._daemons[int(found.group(1))]
