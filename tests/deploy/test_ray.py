@@ -1,10 +1,9 @@
 """The examples on Ray, on a cluster of two nodes on this machine: Ray Data's job, and Ray Serve with its faults."""
 
-import re
 import os
 import pathlib
+import re
 import signal
-import subprocess
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import yaml
 
 from testing.daemon import SOURCE, Daemon, free_ports
 from testing.hub import Folder
-from testing.leftovers import end_tree
+from testing.leftovers import alive, end_tree
 from testing.metrics import Scrape
 from testing.patience import wait_until
 from testing.replicas.ray_cluster import Cluster
@@ -133,7 +132,7 @@ class Served:
     def daemons(self):
         """{pid: URL of metrics} of the daemons that replicas have told of and that live."""
         found = re.findall(r"reprised is process (\d+): \S+, metrics at (\S+)", self._log.read_text(errors="replace"))
-        return {int(pid): url for pid, url in found if pathlib.Path(f"/proc/{pid}").exists()}
+        return {int(pid): url for pid, url in found if alive(int(pid))}
 
     def instances(self):
         """The replicas that answer a few requests; none while there is no answer."""
