@@ -17,7 +17,7 @@ import zipfile
 
 import pytest
 
-from testing.daemon import BUILD, SOURCE
+from testing.daemon import BUILD, SOURCE, free_ports
 from testing.repository import MINILM
 
 sys.path.insert(0, str(SOURCE / "deploy"))
@@ -236,6 +236,17 @@ with reprise.serve(sys.argv[1], "--log-level", "info") as server:
 print(server.process.returncode)
 """, MINILM)
     assert re.fullmatch(r"\['model'\] \S+\n0\n", done.stdout), done.stdout + done.stderr
+
+
+def test_ports_may_be_given(installed):
+    http, metrics = free_ports(2)
+    done = python(installed, """
+import sys
+import reprise
+with reprise.serve(sys.argv[1], "--http-port", sys.argv[2], f"--metrics-port={sys.argv[3]}") as server:
+    print(server.url, server.metrics)
+""", MINILM, str(http), str(metrics))
+    assert done.stdout == f"http://127.0.0.1:{http} http://127.0.0.1:{metrics}/metrics\n", done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("what, flags, says", [

@@ -1,19 +1,20 @@
 """The examples on Ray, on a cluster of two nodes on this machine: Ray Data's job, and Ray Serve with its faults."""
 
-import re
+import json
 import os
 import pathlib
+import re
 import signal
-import subprocess
 
 import numpy as np
 import pytest
 import requests
 import yaml
 
+from testing import decoders
 from testing.daemon import SOURCE, Daemon, free_ports
 from testing.hub import Folder
-from testing.leftovers import end_tree
+from testing.leftovers import alive, end_tree
 from testing.metrics import Scrape
 from testing.patience import wait_until
 from testing.replicas.ray_cluster import Cluster
@@ -28,6 +29,8 @@ TEXTS = [f"{'one fox' if i % 3 else 'two dogs'} and {i} more" for i in range(200
 def repository(tmp_path_factory):
     made = Repository(tmp_path_factory.mktemp("ray") / "models")
     Folder(made.root / "texts").sentence_transformer()
+    made.add("tokens", decoders.make("gqa", heads=8, size=64, layers=3, context=512),
+             config='parameters { key: "reprise.context" value { string_value: "512" } }\n')
     return made
 
 
@@ -133,7 +136,7 @@ class Served:
     def daemons(self):
         """{pid: URL of metrics} of the daemons that replicas have told of and that live."""
         found = re.findall(r"reprised is process (\d+): \S+, metrics at (\S+)", self._log.read_text(errors="replace"))
-        return {int(pid): url for pid, url in found if pathlib.Path(f"/proc/{pid}").exists()}
+        return {int(pid): url for pid, url in found if alive(int(pid))}
 
     def instances(self):
         """The replicas that answer a few requests; none while there is no answer."""
@@ -185,7 +188,7 @@ def test_answers_are_those_of_a_daemon_and_nothing_is_captured_after_warm_up(ser
     assert all(now > was for now, was in zip(asked(), texts)), "both replicas answer"
 
 
-def test_errors_headers_and_streams_pass_as_they_are(served):
+def test_errors_and_headers_pass_as_they_are(served):
     refused = requests.post(f"{served.url}/v1/embeddings", timeout=60, json={"model": "nobody", "input": "x"})
     assert refused.status_code == 404 and "nobody" in refused.json()["error"]["message"]
     told = requests.post(f"{served.url}/v1/embeddings", timeout=60, json={"model": "texts", "input": "x"},
@@ -193,6 +196,16 @@ def test_errors_headers_and_streams_pass_as_they_are(served):
     assert told.headers["endpoint-load-metrics"].startswith("TEXT ")
     page = requests.get(f"{served.url}/metrics", timeout=60)
     assert "reprise_model_ready" in page.text
+
+
+def test_stream_passes_event_by_event(served):
+    body = {"input_ids": [1, 2, 3], "parameters": {"temperature": 0, "max_tokens": 400}}
+    with requests.post(f"{served.url}/v2/models/tokens/generate_stream", json=body, timeout=120, stream=True) as answer:
+        assert answer.headers["content-type"] == "text/event-stream"
+        parts = list(answer.iter_content(None))
+    events = [json.loads(line[6:]) for line in b"".join(parts).decode().split("\n\n") if line]
+    assert len(events) == 400 and events[-1]["finish_reason"] == "length"
+    assert len(parts) > 10, "they came in pieces, not at the end"
 
 
 def test_killed_daemon_is_replaced_by_rays_check_of_health(served, expected):

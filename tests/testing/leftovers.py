@@ -37,7 +37,8 @@ def descendants(pid):
     return found
 
 
-def _alive(pid):
+def alive(pid):
+    """Whether the process runs; one that has ended and waits for its parent does not."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
@@ -61,7 +62,7 @@ def end_tree(pid):
         except ProcessLookupError:
             pass
     end = time.monotonic() + _GRACE_SECONDS
-    while any(map(_alive, tree)) and time.monotonic() < end:
+    while any(map(alive, tree)) and time.monotonic() < end:
         time.sleep(0.01)  # the interval of polling
 
 
@@ -69,7 +70,7 @@ def left_over(pid):
     """What is alive below it, after a moment to end."""
     end = time.monotonic() + _GRACE_SECONDS
     while True:
-        left = [one for one in descendants(pid) if _alive(one)]
+        left = [one for one in descendants(pid) if alive(one)]
         if not left or time.monotonic() > end:
             return left
         time.sleep(0.05)  # the interval of polling
