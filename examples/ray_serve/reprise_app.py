@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 HOP = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
        "host", "content-length"}
 HEALTH_S = 5  # how long the daemon may take to say that it is alive
+STOP_S = 10  # how long it may take to end, without requests, before it is killed
 
 log = logging.getLogger("ray.serve")
 
@@ -109,7 +110,7 @@ class Reprise:
         if getattr(self, "session", None) is not None:
             await self.session.close()
         if hasattr(self, "daemon"):
-            await asyncio.to_thread(self.daemon.stop)
+            await asyncio.to_thread(self.daemon.stop, STOP_S)
 
 
 def app(arguments: Arguments) -> serve.Application:

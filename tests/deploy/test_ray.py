@@ -208,11 +208,13 @@ def test_stream_passes_event_by_event(served):
     assert len(parts) > 10, "they came in pieces, not at the end"
 
 
-def test_killed_daemon_is_replaced_by_rays_check_of_health(served, expected):
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=lambda fault: fault.name)
+def test_daemon_that_ends_or_hangs_is_replaced_by_rays_check_of_health(fault, served, expected):
     before = served.daemons()
     victim = min(before)
-    os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: len(served.daemons()) == 2 and len(served.instances()) == 2, explain=served.log)
+    os.kill(victim, fault)
+    wait_until(lambda: victim not in served.daemons() and len(served.daemons()) == 2 and len(served.instances()) == 2,
+               explain=served.log)
     assert set(served.daemons()) - set(before), "a new daemon"
     for i in range(0, 64, 8):
         np.testing.assert_allclose(vectors(served.embed(TEXTS[i:i + 8])), expected[i:i + 8], atol=1e-5)
