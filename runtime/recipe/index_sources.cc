@@ -11,7 +11,7 @@ namespace {
 
 struct DataRoot {
   ValueId input = kNone;
-  bool moved = true;  // by nodes that only move or convert integers
+  bool moved = true;  // no node on the way computes anything new
 };
 
 bool OnlyMoves(const Graph& graph, const Node& node) {
