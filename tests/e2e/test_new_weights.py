@@ -107,7 +107,9 @@ def test_other_weights_are_refused_and_the_old_ones_stay(repository, rng, weight
 def test_requests_meanwhile_are_of_old_or_new_weights_as_a_whole(repository, tmp_path, rng):
     """A model in two pieces, whose weights change while clients ask: no answer mixes them."""
     forms = [layers(seed, cut=True) for seed in (0, 1)]
-    paths = [repository.add("m", forms[0]), tmp_path / "new.onnx"]
+    # One bucket for as many clients as share a replay.
+    buckets = 'parameters { key: "reprise.batch_buckets" value { string_value: "32" } }'
+    paths = [repository.add("m", forms[0], config=buckets), tmp_path / "new.onnx"]
     onnx.save(forms[1], paths[1])
     x = {"x": rng.normal(0, 1, (6, 16)).astype(np.float32)}
     whole = [reference(path, x)["y"] for path in paths]
