@@ -295,7 +295,7 @@ def test_everything_is_reached_by_the_keyboard_and_has_a_name(page):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_texts_stand_out_and_narrow_windows_do_not_scroll_sideways(browser, served, dark):
     page = browser.open(served.http_url + "/", dark=dark)
-    page.wait("document.querySelectorAll('#models tr').length === 6")
+    page.wait("document.querySelectorAll('#models tr').length === 8")
     contrast = """((text, back) => {
         const node = document.body.appendChild(document.createElement('i'));
         const light = (name) => { node.style.color = `var(--${name})`;

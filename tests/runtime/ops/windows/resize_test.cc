@@ -31,8 +31,8 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
               Pointwise(DoubleNear(1e-6), std::vector<double>{1, 5.0 / 3, 7.0 / 3, 3}));
 }
 
-TEST(ResizeTest, ADimMayBeLongerThanTheTapsThatAreKept) {
-  constexpr int64_t kLong = 600'001;
+TEST(ResizeTest, ADimMayBeLongerThanTheTapsAtATime) {
+  constexpr int64_t kLong = 60'001;
   const std::vector<double> numbers =
       Numbers(RunOp("Resize", {F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}), std::nullopt, std::nullopt,
                                I64({3}, {2, 1, kLong})},
