@@ -104,6 +104,7 @@ std::string StoredRecipeOfATest::findings() const {
                         {.axes = {padded, refused},
                          .smallest = {1, 2},
                          .decisions = {{"a branch", 16}, {}},
+                         .opens_to = {4096, 0},
                          .outputs = {{.dtype = DType::kFloat32, .dims = {plain, product}}},
                          .output_dtypes = {DType::kFloat32},
                          .packing_refusal = "mixes"},

@@ -126,7 +126,11 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
             packing() == PackingMode::kOff || padding_case().packs);
   EXPECT_EQ(model->batches_requests(), padding_case().batch);
   if (sequence.certified) {
-    EXPECT_EQ(model->buckets()->Largest("sequence"), padding_case().largest_bucket);
+    // Larger ones may open by themselves.
+    for (const AxisBuckets& buckets : model->buckets()->axes) {
+      if (buckets.axis != "sequence") continue;
+      EXPECT_EQ(buckets.sizes.back(), padding_case().largest_bucket);
+    }
   } else {
     EXPECT_NE(sequence.reason, "");
   }

@@ -21,6 +21,7 @@ ModelFindings SomeFindings() {
                     .runs = 21}},
           .smallest = {1, 8},
           .decisions = {{}, {"node 'choice' (If) takes a branch", 512}},
+          .opens_to = {0, 4096},
           .outputs = {{.dtype = DType::kFloat32,
                        .dims = {{0, {1, 0}},
                                 {1, {0, 2}},
@@ -55,6 +56,7 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   EXPECT_EQ(found->axes[1].reason, "held with the mask");
   EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
   EXPECT_EQ(found->smallest, (std::vector<int64_t>{1, 8}));
+  EXPECT_EQ(found->opens_to, (std::vector<int64_t>{0, 4096}));
   ASSERT_EQ(found->outputs.size(), 2u);
   EXPECT_EQ(found->outputs[0].At({3, 5}), Shape({3, 11, 384 + 4 * 3 * 5}));
   EXPECT_TRUE(found->outputs[1].dims.empty());

@@ -187,7 +187,7 @@ TEST_F(TunerTest, WarmedRecipeIsTunedBeforeItIsUsed) {
 }
 
 TEST_F(TunerTest, ExactShapeIsTunedWhenItComesAgain) {
-  Start start(*this);
+  Start start(*this, {.buckets = {{"sequence", {128}}}});
   start.Run(1, 700);
   start.FinishTuning();
   EXPECT_THAT(start.observer.of("ffn").tunes, IsEmpty());
