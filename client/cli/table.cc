@@ -93,6 +93,7 @@ std::string Table::Text() const {
     std::vector<Width> narrowed = widths;
     Narrow(part, limit, narrowed);
     std::vector<size_t> sizes;
+    sizes.reserve(part.size());
     for (const size_t i : part) sizes.push_back(narrowed[i].now);
     if (!text.empty()) absl::StrAppend(&text, "\n");
     AddPart(part, sizes, text);

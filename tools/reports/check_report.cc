@@ -42,6 +42,7 @@ std::string BucketsText(const AxisBuckets& buckets) {
 // of a decoder's layers do, share one.
 void AddTensors(const char* kind, const std::vector<ModelIo>& tensors, Table& table) {
   std::vector<std::string> keys;
+  keys.reserve(tensors.size());
   for (const ModelIo& tensor : tensors) {
     keys.push_back(absl::StrCat(command_line::PatternOf(tensor.name), " ", TypeText(tensor), " ",
                                 DimsText(tensor.dims), " ", tensor.optional));

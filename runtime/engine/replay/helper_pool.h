@@ -48,7 +48,7 @@ class HelperPool {
                       std::chrono::nanoseconds patience = std::chrono::milliseconds(5))
       : HelperPool(cores, {}, clock, patience) {}
   // The cores are these CPUs: calls and helpers run on them and on no others.
-  explicit HelperPool(std::vector<int> cpus)
+  explicit HelperPool(const std::vector<int>& cpus)
       : HelperPool(static_cast<int>(cpus.size()), cpus, nullptr, std::chrono::milliseconds(5)) {}
   // No call may be under way.
   ~HelperPool();
