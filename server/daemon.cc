@@ -23,13 +23,13 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
+#include "server/fetch/store_key.h"
 #include "server/metrics/compilations.h"
 #include "server/model_bringer.h"
 #include "server/openapi/openapi_page.h"
 #include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
-#include "server/fetch/store_key.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
@@ -280,9 +280,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                       absl::StrCat("the models are as they were: ", why.message()));
                }},
           [this](const ModelVersion& model, const std::string& folder,
-                 const ModelSettings& settings, const NewWeights& weights) {
-            return LoadModel(model, folder, settings, weights);
-          },
+                 const ModelSettings& settings,
+                 const NewWeights& weights) { return LoadModel(model, folder, settings, weights); },
           events_),
       readiness_({.strict = options.strict_readiness,
                   .allow_empty = options.allow_empty,
@@ -392,10 +391,8 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
        .texts = &texts_,
        .gate = &step_gate_,
        .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); },
-       .file_of =
-           [this](const std::string& name, int64_t number) {
-             return repository_.FileOf(name, number);
-           },
+       .file_of = [this](const std::string& name,
+                         int64_t number) { return repository_.FileOf(name, number); },
        .weights = weights});
 }
 

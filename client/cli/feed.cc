@@ -400,10 +400,9 @@ void AddFeed(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber);
   command->add_option("--save", flags->save, "File .npy to write the transformed images to")
       ->type_name("FILE");
-  CLI::Option* const load_only =
-      command->add_flag("--load-only", flags->load_only,
-                        "Measure how fast images are loaded, without "
-                        "a server");
+  CLI::Option* const load_only = command->add_flag("--load-only", flags->load_only,
+                                                   "Measure how fast images are loaded, without "
+                                                   "a server");
   CLI::Option* const stream =
       command
           ->add_flag("--stream", flags->stream,

@@ -1,11 +1,11 @@
-// BatchStream: batches as bytes, for a program that reads them from a pipe (reprise.DataLoader of the
-// Python package).
+// BatchStream: batches as bytes, for a program that reads them from a pipe (reprise.DataLoader of
+// the Python package).
 //
 //   first       a line of JSON: {"images": 5000, "classes": ["cat", ...], "paths": [...]}
 //   a batch     a line of JSON: its "shape" (rows that are no padding), "dtype", and for each row
-//               "index" in the set, "label" (null: none), "boxes" ([label, left, top, right, bottom]);
-//               with targets "targets": how many boxes. Then its bytes, and those of the targets:
-//               boxes as float32, labels as int64
+//               "index" in the set, "label" (null: none), "boxes" ([label, left, top, right,
+//               bottom]); with targets "targets": how many boxes. Then its bytes, and those of the
+//               targets: boxes as float32, labels as int64
 //   an epoch    its end: {"epoch": 1}
 //
 // Ownership: borrows the file. Threads: one at a time.
@@ -43,8 +43,8 @@ class BatchStream {
   const DefaultBoxes* const targets_;
 };
 
-// Returns a LoaderOptions::sampler that reads a line of numbers from `file` for each epoch; past the
-// last line epochs are empty.
+// Returns a LoaderOptions::sampler that reads a line of numbers from `file` for each epoch; past
+// the last line epochs are empty.
 std::function<std::vector<int64_t>(uint64_t)> OrdersFrom(std::FILE* file);
 
 }  // namespace reprise::images

@@ -61,6 +61,7 @@ BoxTargets DefaultBoxes::Match(const std::vector<Box>& objects, double width, do
   std::vector<size_t> best(boxes_.size(), 0);
   std::vector<double> most(boxes_.size(), 0);
   std::vector<Corners> corners;
+  corners.reserve(objects.size());
   for (const Box& box : objects) {
     corners.push_back({box.left / width, box.top / height, box.right / width, box.bottom / height});
   }

@@ -1,5 +1,5 @@
-// DefaultBoxes: the boxes of an SSD (Liu et al. 2016) that a detector's outputs are about, and which
-// of them an image's objects belong to.
+// DefaultBoxes: the boxes of an SSD (Liu et al. 2016) that a detector's outputs are about, and
+// which of them an image's objects belong to.
 //
 // A map of n x n places has at each the same shapes: squares of two sizes, and rectangles of some
 // aspect ratios, each both ways. Boxes are in parts of the image.

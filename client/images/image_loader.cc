@@ -162,8 +162,8 @@ class ThreadedLoader final : public ImageLoader {
       order_.clear();
       for (const int64_t image : options_.sampler(epoch_)) {
         if (image < 0 || image >= static_cast<int64_t>(set_.images.size())) {
-          failed_ = absl::InvalidArgumentError(absl::StrCat(
-              "the sampler names image ", image, ", the set has ", set_.images.size()));
+          failed_ = absl::InvalidArgumentError(absl::StrCat("the sampler names image ", image,
+                                                            ", the set has ", set_.images.size()));
           return order_.clear();
         }
         order_.push_back(static_cast<size_t>(image));
@@ -320,7 +320,7 @@ class ThreadedLoader final : public ImageLoader {
   std::deque<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
   absl::Status failed_ GUARDED_BY(mutex_);
   bool stops_ GUARDED_BY(mutex_) = false;
-  bool begins_ GUARDED_BY(mutex_) = false;  // the next call of Next begins an epoch
+  bool begins_ GUARDED_BY(mutex_) = false;      // the next call of Next begins an epoch
   int64_t handed_over_ GUARDED_BY(mutex_) = 0;  // images
   int64_t rows_of_epoch_ GUARDED_BY(mutex_) = 0;
   int64_t num_skipped_ GUARDED_BY(mutex_) = 0;
@@ -340,8 +340,8 @@ absl::StatusOr<std::unique_ptr<ImageLoader>> ImageLoader::Open(ImageSet set,
                      ", threads ", options.threads, " (at most ", kMostThreads, ")"));
   }
   if (options.replicas < 1 || options.replica < 0 || options.replica >= options.replicas) {
-    return absl::InvalidArgumentError(absl::StrCat("replica ", options.replica, " of ",
-                                                   options.replicas, ": they count from 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("replica ", options.replica, " of ", options.replicas, ": they count from 0"));
   }
   if (options.threads == 0) options.threads = std::min(AvailableCpus(), kMostThreads);
   ASSIGN_OR_RETURN(TransformList transforms, TransformList::Parse(options.transforms));

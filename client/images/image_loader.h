@@ -41,7 +41,7 @@ struct LoaderOptions {
   int64_t batch = 32;      // images of a batch
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
-  bool shuffle = false;   // again in each epoch
+  bool shuffle = false;  // again in each epoch
   // Returns the images of an epoch (they are counted from 1) in their order, as positions in the
   // set; null: all of them. Called by the first Next of an epoch.
   std::function<std::vector<int64_t>(uint64_t epoch)> sampler;

@@ -288,9 +288,9 @@ absl::StatusOr<TransformList> TransformList::Parse(absl::string_view text) {
       if (std::exchange(is_normalized, true)) return Refused(part, "it may occur once");
     } else if (is_tensor && transform.kind == TransformKind::kRandomHorizontalFlip) {
       // Each pixel becomes a number by itself: turned before that or after, the bits are the same.
-      const auto to_tensor = std::find_if(
-          list.transforms_.begin(), list.transforms_.end(),
-          [](const Transform& one) { return one.kind == TransformKind::kToTensor; });
+      const auto to_tensor =
+          std::find_if(list.transforms_.begin(), list.transforms_.end(),
+                       [](const Transform& one) { return one.kind == TransformKind::kToTensor; });
       list.transforms_.insert(to_tensor, std::move(transform));
       continue;
     } else if (is_tensor) {

@@ -529,7 +529,8 @@ constexpr Parameter kParameters[] = {
        return WantInteger(value, 1, kMostOfText, pixels);
      }},
     {"reprise.cores", "", "CPUs", "all",
-     "CPUs that replays of the model run on, such as 0-3 or 0,2,4-5, and that a lone replay may use "
+     "CPUs that replays of the model run on, such as 0-3 or 0,2,4-5, and that a lone replay may "
+     "use "
      "all of; replays of models without it may run there too",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return ReadCpus(value, settings.cores);
@@ -538,7 +539,8 @@ constexpr Parameter kParameters[] = {
      "Most replays of the model at the same time, as instance_group.count",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (settings.max_running > 0) {
-         return absl::InvalidArgumentError("and instance_group say the same: leave one of them out");
+         return absl::InvalidArgumentError(
+             "and instance_group say the same: leave one of them out");
        }
        return WantInteger(value, 1, 1024, settings.max_running);
      }},

@@ -175,12 +175,11 @@ void Repository::LoadWeights(const std::string& name, const std::string& version
                              std::shared_ptr<const std::string> bytes, Done done) {
   const absl::StatusOr<Found> found = Find(name, version);
   if (!found.ok()) return done(found.status());
-  Enqueue(std::make_shared<Operation>(
-      Operation{.name = name,
-                .weights = {.bytes = std::move(bytes),
-                            .graph = found->servable->model->fingerprint()},
-                .number = found->version->number,
-                .done = std::move(done)}));
+  Enqueue(std::make_shared<Operation>(Operation{
+      .name = name,
+      .weights = {.bytes = std::move(bytes), .graph = found->servable->model->fingerprint()},
+      .number = found->version->number,
+      .done = std::move(done)}));
 }
 
 absl::StatusOr<std::string> Repository::ConfigFor(const Operation& operation,
@@ -358,9 +357,9 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
   }
   for (const int64_t number : *versions) {
     if (only_weights && number != operation->number) continue;
-    std::string stamp =
-        only_weights ? "weights that came by request"
-                     : absl::StrCat(*text, "\n", StampWithSteps(model, number, *settings));
+    std::string stamp = only_weights
+                            ? "weights that came by request"
+                            : absl::StrCat(*text, "\n", StampWithSteps(model, number, *settings));
     if (!only_weights) {
       MutexLock lock(mutex_);
       const auto it = stamps_.find({model.name, number});
@@ -386,12 +385,9 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
 
 void Repository::Run(const Task& task) {
   const std::string& name = task.version->name;
-  const auto servable =
-      WithinMemory([&] { return absl::StrCat("loading model '", name, "'"); },
-                   [&] {
-                     return loader_(*task.version, task.folder, task.settings,
-                                    task.operation->weights);
-                   });
+  const auto servable = WithinMemory(
+      [&] { return absl::StrCat("loading model '", name, "'"); },
+      [&] { return loader_(*task.version, task.folder, task.settings, task.operation->weights); });
   if (servable.ok()) {
     MutexLock lock(mutex_);
     WhereMemoryAllows([&] {

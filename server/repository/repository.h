@@ -110,7 +110,8 @@ class Repository {
   // Gives a version that is served (empty: the newest) new weights of the same graph, until it is
   // loaded from its folder again: `bytes` as NewWeights. Requests that were accepted before are
   // answered by the old ones, later ones by the new; recipes stay. `done` gets OK when the new ones
-  // serve. Errors: as Find; INVALID_ARGUMENT where they are of another graph, and the old ones stay.
+  // serve. Errors: as Find; INVALID_ARGUMENT where they are of another graph, and the old ones
+  // stay.
   void LoadWeights(const std::string& name, const std::string& version,
                    std::shared_ptr<const std::string> bytes, Done done);
 

@@ -19,8 +19,8 @@ namespace {
 
 using Step = inference::ModelEnsembling::Step;
 
-// Returns the error for steps none of which has all of its inputs: naming a tensor that no step makes,
-// where there is one, else one that a step waits for.
+// Returns the error for steps none of which has all of its inputs: naming a tensor that no step
+// makes, where there is one, else one that a step waits for.
 absl::Status Unmade(const std::vector<const Step*>& left, const std::set<std::string>& made) {
   std::set<std::string> to_come;
   for (const Step* step : left) {
@@ -63,10 +63,11 @@ absl::StatusOr<std::vector<const Step*>> InOrder(const inference::ModelConfig& c
 absl::Status WithAdvice(const absl::Status& status) {
   return absl::Status(
       status.code(),
-      absl::StrCat(status.message(),
-                   " (the steps of an ensemble are ONNX models of the repositories; tokenizer, model "
-                   "and post-processing are one model here: its folder with model.onnx, "
-                   "tokenizer.json or preprocessor_config.json, and config.json)"));
+      absl::StrCat(
+          status.message(),
+          " (the steps of an ensemble are ONNX models of the repositories; tokenizer, model "
+          "and post-processing are one model here: its folder with model.onnx, "
+          "tokenizer.json or preprocessor_config.json, and config.json)"));
 }
 
 // Returns the part of the merged model that `step` is.
@@ -78,8 +79,8 @@ absl::StatusOr<ModelPart> PartOf(const Step& step, const std::string& label,
   if (!path.ok() || !read.ok()) {
     const absl::Status& why = path.ok() ? read.status() : path.status();
     return WithAdvice(absl::Status(
-        why.code(), absl::StrCat("ensemble_scheduling: step '", step.model_name(),
-                                 "': ", why.message())));
+        why.code(),
+        absl::StrCat("ensemble_scheduling: step '", step.model_name(), "': ", why.message())));
   }
   onnx::ModelProto model = *std::move(read);
   ModelPart part = {.label = label, .model = std::move(model)};

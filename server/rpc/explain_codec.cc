@@ -44,7 +44,7 @@ std::string BeyondBuckets(const BucketPolicy& policy, const std::string& axis) {
   if (policy.overflow == BucketPolicy::Overflow::kReject) {
     return absl::StrCat("; longer than ", last, " is refused");
   }
-  const std::string exact = absl::StrCat("; longer than ", buckets->Largest(), " runs exact");
+  std::string exact = absl::StrCat("; longer than ", buckets->Largest(), " runs exact");
   if (buckets->opens_to <= last) return exact;
   return absl::StrCat("; longer than ", last, " opens buckets by itself: ", buckets->OpeningText(),
                       exact);

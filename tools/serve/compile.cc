@@ -22,10 +22,10 @@
 #include "runtime/ops/custom/op_library.h"
 #include "runtime/recipe/store.h"
 #include "server/config/model_config.h"
+#include "server/fetch/store_key.h"
 #include "server/repository/flat_model.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/repository_scan.h"
-#include "server/fetch/store_key.h"
 #include "tools/serve/commands.h"
 #include "tools/serve/made_up_request.h"
 

@@ -208,8 +208,7 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
     symbols.push_back(axes[i].symbol);
     ranges.push_back({.largest = axis.proved_to});
     if (!axis.padded) continue;
-    const AxisFinding finding =
-        FindingOf(merged, axes, i, axis.repeats, axis.proved_to, fixed);
+    const AxisFinding finding = FindingOf(merged, axes, i, axis.repeats, axis.proved_to, fixed);
     const bool holds = finding.proved() && absl::c_includes(axis.places, finding.needs.in_request);
     if (!holds) return false;
   }
@@ -276,8 +275,7 @@ std::vector<int64_t> SectionPadding::RoundedUp(const std::vector<int64_t>& sizes
   return joint;
 }
 
-std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived,
-                                                          FindValue value) {
+std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived, FindValue value) {
   if (arrived.axes.empty() || !arrived.shape_inputs.empty()) return std::nullopt;
   MutexLock lock(mutex_);
   if (witnesses_.empty()) {
@@ -297,9 +295,9 @@ std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived
     sizes.push_back(size);
     padded.push_back(
         axis.padded && size >= std::max(axis.decides ? kLeastPadded : 1, axis.smallest) &&
-        size <= axis.proved_to &&
-        absl::c_all_of(axis.places,
-                       [&](const std::string& name) { return LieBelow(value(name), size); }));
+        size <= axis.proved_to && absl::c_all_of(axis.places, [&](const std::string& name) {
+          return LieBelow(value(name), size);
+        }));
   }
   const std::vector<int64_t> rounded = RoundedUp(sizes, padded);
   Fitted fitted = {.binding = arrived};

@@ -48,8 +48,9 @@ class SectionPadding {
   // Sizes to run at instead of those that arrived.
   struct Fitted {
     Binding binding;
-    std::set<std::string> padded;            // symbols
-    std::map<std::string, int64_t> largest;  // each symbol with the size up to which padding is proved
+    std::set<std::string> padded;  // symbols
+    std::map<std::string, int64_t>
+        largest;  // each symbol with the size up to which padding is proved
     // By output, by dim: the size that an answer has; where absent, the recipe's.
     std::vector<std::vector<std::optional<int64_t>>> true_sizes;
   };
@@ -67,9 +68,9 @@ class SectionPadding {
   struct Axis {
     std::vector<std::string> symbols;
     bool padded = false;
-    bool decides = false;  // its size may decide something
-    bool repeats = false;  // the proof wants padding that repeats the last position
-    int64_t smallest = 1;  // size that the section takes
+    bool decides = false;                // its size may decide something
+    bool repeats = false;                // the proof wants padding that repeats the last position
+    int64_t smallest = 1;                // size that the section takes
     int64_t proved_to = kFirstLookedAt;  // size up to which it holds
     bool grows = true;                   // it has not been refused for larger ones
     std::set<std::string> places;        // inputs that must be places of the request
@@ -96,8 +97,8 @@ class SectionPadding {
   bool ProveAt(const std::vector<int64_t>& sizes) const REQUIRES(mutex_);
   bool IsNew(const Binding& arrived) const REQUIRES(mutex_);
   // Returns the sizes, by axis, that `sizes` are rounded up to; those that are not `padded` stay.
-  std::vector<int64_t> RoundedUp(const std::vector<int64_t>& sizes,
-                                 const std::vector<bool>& padded) REQUIRES(mutex_);
+  std::vector<int64_t> RoundedUp(const std::vector<int64_t>& sizes, const std::vector<bool>& padded)
+      REQUIRES(mutex_);
   Graph Merged() const REQUIRES(mutex_);
 
   // Constant after construction.

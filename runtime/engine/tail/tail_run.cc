@@ -52,8 +52,8 @@ Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
   return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
 }
 
-// Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; along a larger
-// one the last position is repeated up to the end.
+// Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; along a
+// larger one the last position is repeated up to the end.
 void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
   if (value.bytes() == slot.bytes) {
     std::memcpy(to, value.data(), slot.bytes);

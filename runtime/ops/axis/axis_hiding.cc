@@ -43,9 +43,7 @@ std::string AxisContext::JointIds() const {
 }
 
 std::string AxisContext::JointPlaces() const {
-  const auto is_wide = [](DType dtype) {
-    return dtype == DType::kInt32 || dtype == DType::kInt64;
-  };
+  const auto is_wide = [](DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; };
   const bool widens = node_.op == CastOp::kName && is_wide(graph_.value(node_.outputs[0]).dtype);
   return FactsOf(node_.op).HoldsFirst() || widens ? input(0).places : "";
 }

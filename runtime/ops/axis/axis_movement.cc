@@ -224,15 +224,15 @@ void GatherAxis(AxisContext& context) {
     const auto not_first = [&](int64_t index) {
       return index >= picked->inner || picked->repeated || picked->moved;
     };
-    if (!indices && context.TakesFromRequest(1, *picked)) {
+    const bool in_request = !indices && context.TakesFromRequest(1, *picked);
+    const bool last_alone = indices && larger && *indices == *larger &&
+                            absl::c_all_of(*indices, is_last) && context.EndsWithRequest(*picked);
+    if (in_request || last_alone) {
       // No place lies in the padding.
     } else if (!indices && context.MayCountFromEnd(1)) {
       context.SeeLength(kMayCount);
     } else if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
-    } else if (*indices == *larger && absl::c_all_of(*indices, is_last) &&
-               context.EndsWithRequest(*picked)) {
-      // Every request has it.
     } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
       context.SeeLength("takes elements counted from the end of");
     } else if (context.is_batch() || absl::c_any_of(*indices, not_first)) {
@@ -355,7 +355,8 @@ bool PutsRows(AxisContext& context) {
     const Positions *to = data.At(d), *from = updates.At(d);
     const Positions* at = by_elements || d == *dim ? places.At(d) : from;
     if (d == *dim) {
-      if (to != nullptr && (from != nullptr || at != nullptr || !context.TakesFromRequest(1, *to))) {
+      if (to != nullptr &&
+          (from != nullptr || at != nullptr || !context.TakesFromRequest(1, *to))) {
         return false;
       }
       if (from != nullptr || at != nullptr) {

@@ -108,11 +108,13 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"sequence_batching { oldest { max_candidate_sequences: -1 } }", "-1"},
       {"sequence_batching { direct { minimum_slot_utilization: 2 } }", "it is from 0 to 1"},
       {"ensemble_scheduling { step { model_name: \"a\" } }", "name its input and output"},
-      {"input { name: \"x\" } output { name: \"y\" } ensemble_scheduling { step { model_name: \"a\" } }",
+      {"input { name: \"x\" } output { name: \"y\" } ensemble_scheduling { step { model_name: "
+       "\"a\" } }",
        "step \"a\" of ensemble_scheduling has no input_map"},
       {"platform: \"ensemble\"", "ensemble_scheduling names no step"},
       {"ensemble_scheduling { max_inflight_requests: 2 }", "max_inflight_requests"},
-      {"instance_group { count: 2 } parameters { key: \"reprise.streams\" value { string_value: \"1\" } }",
+      {"instance_group { count: 2 } parameters { key: \"reprise.streams\" value { string_value: "
+       "\"1\" } }",
        "leave one of them out"},
       {"parameters { key: \"reprise.streams\" value { string_value: \"0\" } }", "reprise.streams"},
       {"parameters { key: \"reprise.cores\" value { string_value: \"3-1\" } }", "0-3 or 0,2,4-5"},

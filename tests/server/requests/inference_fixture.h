@@ -56,10 +56,9 @@ struct Server {
                    fixture.engine.ConfirmPadding(*servable.model);
                    proved.set_value();
                  }},
-            [this](
-                const ModelVersion& version, const std::string& path,
-                const ModelSettings& settings,
-                const NewWeights&) -> absl::StatusOr<std::shared_ptr<const Servable>> {
+            [this](const ModelVersion& version, const std::string& path,
+                   const ModelSettings& settings,
+                   const NewWeights&) -> absl::StatusOr<std::shared_ptr<const Servable>> {
               return LoadServable({.engine = fixture.engine,
                                    .version = version,
                                    .folder = path,

@@ -24,7 +24,9 @@ class SectionPaddingTest : public testing::Test {
     padding_.emplace(section_);
   }
   std::optional<SectionPadding::Fitted> Fit(std::map<std::string, int64_t> sizes) {
-    return padding_->Fit({.axes = std::move(sizes)}, [&](const std::string& name) -> const Tensor& { return values_.at(name); });
+    return padding_->Fit({.axes = std::move(sizes)}, [&](const std::string& name) -> const Tensor& {
+      return values_.at(name);
+    });
   }
 
   ModelVariant section_;
@@ -240,9 +242,8 @@ TEST_F(SectionPaddingTest, RowsThatArePutBackByPlacesOfTheRequestAreRoundedUp) {
   Read(kPutBack);
   const auto ask = [&](int64_t rows, std::vector<int64_t> places) {
     values_["places"] = Tensor::Int64s(places);
-    return Fit({{"data.d0", rows},
-                {"data.d1", 8},
-                {"places.d0", static_cast<int64_t>(places.size())}});
+    return Fit(
+        {{"data.d0", rows}, {"data.d1", 8}, {"places.d0", static_cast<int64_t>(places.size())}});
   };
   ask(30, {1, 2, 3});
   const auto fitted = ask(40, {39, 0, 7, 8});

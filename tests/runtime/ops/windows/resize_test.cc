@@ -33,12 +33,12 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
 
 TEST(ResizeTest, ADimMayBeLongerThanTheTapsAtATime) {
   constexpr int64_t kLong = 60'001;
-  const std::vector<double> numbers =
-      Numbers(RunOp("Resize", {F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}), std::nullopt, std::nullopt,
-                               I64({3}, {2, 1, kLong})},
-                    {{"mode", std::string("nearest")},
-                     {"coordinate_transformation_mode", std::string("asymmetric")},
-                     {"nearest_mode", std::string("floor")}}));
+  const std::vector<double> numbers = Numbers(RunOp(
+      "Resize",
+      {F32({2, 1, 3}, {1, 2, 3, 4, 5, 6}), std::nullopt, std::nullopt, I64({3}, {2, 1, kLong})},
+      {{"mode", std::string("nearest")},
+       {"coordinate_transformation_mode", std::string("asymmetric")},
+       {"nearest_mode", std::string("floor")}}));
   ASSERT_EQ(numbers.size(), 2 * kLong);
   for (int64_t i = 0; i < kLong; ++i) {
     const double at = std::floor(static_cast<float>(i) / (static_cast<float>(kLong) / 3));
