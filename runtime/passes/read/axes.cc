@@ -32,6 +32,10 @@ int64_t SizeIn(int set, size_t i) {
   constexpr int64_t kCount = std::size(kPrimes);
   return kPrimes[number % kCount] + 60 * (number / kCount);
 }
+// How the sizes of a set go to symbols: the later ones get the larger sizes or the smaller ones, or
+// the larger ones with other distances.
+enum class Order { kRising, kFalling, kRisingApart };
+
 // Symbols that may have to be a number.
 constexpr int kMostFixed = 4;
 // Readings beside one for each symbol.
@@ -142,16 +146,19 @@ class Merger {
   // Makes symbols follow from others until the model takes their sizes; leaves them as they were
   // where there is no way to.
   bool Solve(int most_fixed) {
-    SizeReading reading{.table = std::make_unique<SizeTable>()};
-    bool taken = true;
-    // Turned round as well: sizes that happen to be equal, or as far apart as must be, are not
-    // then.
-    for (const bool turned : {false, true}) {
+    SizeReading reading;
+    const auto taken = [&](Order order) {
       reading = {.table = std::make_unique<SizeTable>()};
-      taken = Read(turned, std::nullopt, reading);
-      if (!taken) break;
+      return Read(order, std::nullopt, reading);
+    };
+    // In another order as well: sizes that happen to be equal, or as far apart as must be, are not
+    // then. Where one must only not exceed another, they keep their order.
+    if (taken(Order::kRising)) {
+      if (taken(Order::kFalling)) return true;
+      SizeReading falling = std::move(reading);
+      if (RefusedByOrder(*falling.table) && taken(Order::kRisingApart)) return true;
+      reading = std::move(falling);
     }
-    if (taken) return true;
     for (const Choice& choice : ChoicesOf(*reading.table)) {
       if (choice.fixes() && most_fixed == 0) {
         would_fix_ = true;
@@ -174,17 +181,26 @@ class Merger {
     sums_[choice.symbol] = choice.sum;
   }
 
+  // Returns whether the last rule refused sizes once it had compared which one is larger.
+  static bool RefusedByOrder(const SizeTable& table) {
+    if (table.guards().empty()) return false;
+    const Guard::Relation last = table.guards().back().relation;
+    return last == Guard::Relation::kAtLeast || last == Guard::Relation::kAtMost;
+  }
+
   bool MayRead() const { return num_readings_ < most_readings_ && may_go_on_(); }
 
-  // Reads the model where each free symbol has its size of the set, the largest first if `turned`,
-  // and symbol `one` the size 1 while those that are equal to it stay as they are.
-  bool Read(bool turned, std::optional<size_t> one, SizeReading& reading) {
+  // Reads the model where each free symbol has its size of the set, in `order`, and symbol `one`
+  // the size 1 while those that are equal to it stay as they are.
+  bool Read(Order order, std::optional<size_t> one, SizeReading& reading) {
     if (!MayRead()) return false;
     ++num_readings_;
     std::vector<Size> sizes(num_symbols());
     const std::vector<size_t> free = Free();
     for (size_t i = 0; i < free.size(); ++i) {
-      const int64_t size = SizeIn(set_, turned ? free.size() - i : i);
+      const int64_t size = SizeIn(set_, order == Order::kRising    ? i
+                                        : order == Order::kFalling ? free.size() - i
+                                                                   : 2 * i + 1);
       sizes[free[i]] = reading.table->Symbol(symbols_.names[free[i]], size);
     }
     for (size_t i = 0; i < num_symbols(); ++i) {
@@ -319,7 +335,7 @@ class Merger {
     for (size_t i = 0; i < num_symbols(); ++i) {
       if (!absl::c_linear_search(batch.symbols, symbols_.names[i])) continue;
       SizeReading reading{.table = std::make_unique<SizeTable>()};
-      if (Read(/*turned=*/false, i, reading)) result.one_row.insert(symbols_.names[i]);
+      if (Read(Order::kRising, i, reading)) result.one_row.insert(symbols_.names[i]);
     }
   }
 

@@ -391,10 +391,14 @@ absl::Status ReadSizes(const Graph& symbolic, const std::map<std::string, Size>&
 
 absl::StatusOr<SizeReading> ReadSizes(const Graph& symbolic, const Binding& hint) {
   SizeReading reading{.table = std::make_unique<SizeTable>()};
+  RETURN_IF_ERROR(ReadSizes(symbolic, hint, reading));
+  return reading;
+}
+
+absl::Status ReadSizes(const Graph& symbolic, const Binding& hint, SizeReading& reading) {
   std::map<std::string, Size> axes;
   for (const auto& [name, size] : hint.axes) axes.emplace(name, reading.table->Symbol(name, size));
-  RETURN_IF_ERROR(ReadSizes(symbolic, axes, hint.shape_inputs, reading));
-  return reading;
+  return ReadSizes(symbolic, axes, hint.shape_inputs, reading);
 }
 
 }  // namespace reprise

@@ -24,7 +24,11 @@ absl::StatusOr<SizeRegions::Region*> SizeRegions::At(const std::map<std::string,
     too_many_ = "sizes decide by large tables that no term says";
   }
   if (has_too_many()) return absl::ResourceExhaustedError(too_many_);
-  ASSIGN_OR_RETURN(SizeReading reading, ReadSizes(graph_, binding));
+  SizeReading reading{.table = std::make_unique<SizeTable>()};
+  if (absl::Status read = ReadSizes(graph_, binding, reading); !read.ok()) {
+    if (!absl::IsResourceExhausted(read)) Refuse(std::move(reading.table), binding);
+    return read;
+  }
   ++num_read_;
   evaluated_ += reading.evaluated;
   if (on_read_ != nullptr) on_read_(reading);
@@ -46,6 +50,21 @@ absl::StatusOr<SizeRegions::Region*> SizeRegions::At(const std::map<std::string,
                                                                     .outputs = std::move(outputs),
                                                                     .sizes = std::move(sizes)}));
   return regions_.front().get();
+}
+
+void SizeRegions::Refuse(std::unique_ptr<const SizeTable> table, const Binding& binding) {
+  SizeEvaluator sizes(*table, binding.axes);
+  if (refused_.size() == kMost) refused_.pop_front();
+  refused_.push_back({.table = std::move(table), .sizes = std::move(sizes)});
+}
+
+bool SizeRegions::IsRefused(const std::string& symbol, int64_t size) {
+  Binding binding = base_;
+  binding.axes[symbol] = size;
+  return std::any_of(refused_.rbegin(), refused_.rend(), [&](Refused& refused) {
+    refused.sizes.Move(binding.axes);
+    return refused.sizes.InRegion();
+  });
 }
 
 absl::Status SizeRegions::Takes(const std::map<std::string, int64_t>& axes) {
@@ -79,6 +98,10 @@ std::vector<SizeRegions::Boundary> SizeRegions::BoundariesAlong(const std::strin
   const Region* before = nullptr;
   for (int64_t size = smallest; size <= largest && boundaries.size() < most;
        size = After(symbol, size, largest, step)) {
+    if (IsRefused(symbol, size)) {
+      before = nullptr;
+      continue;
+    }
     const absl::StatusOr<Region*> here = At({{symbol, size}});
     if (!here.ok()) {
       if (has_too_many()) break;

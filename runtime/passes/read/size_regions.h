@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -100,7 +101,17 @@ class SizeRegions {
   const Graph& graph() const { return graph_; }
 
  private:
+  // Sizes that the model does not take, all for the same reason.
+  struct Refused {
+    std::unique_ptr<const SizeTable> table;
+    SizeEvaluator sizes;  // As those of a region.
+  };
+
   absl::StatusOr<Region*> At(const std::map<std::string, int64_t>& axes);
+  // Keeps `table`, of a reading that failed at `binding`.
+  void Refuse(std::unique_ptr<const SizeTable> table, const Binding& binding);
+  // Returns whether a reading has failed at sizes that are refused for the same reason as this one.
+  bool IsRefused(const std::string& symbol, int64_t size);
   // Returns the node of the first guard of `region` that does not hold at `size`.
   NodeId NodeThatEnds(const Region& region, const std::string& symbol, int64_t size) const;
 
@@ -109,6 +120,7 @@ class SizeRegions {
   const size_t most_;  // regions that are read
   const std::function<void(const SizeReading&)> on_read_;
   std::vector<std::unique_ptr<Region>> regions_;
+  std::deque<Refused> refused_;
   size_t num_read_ = 0;
   int64_t evaluated_ = 0;
   std::string too_many_;

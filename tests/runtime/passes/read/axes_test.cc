@@ -201,6 +201,24 @@ TEST(MergeSymbolsTest, AnExpressionOverFixedSymbolsIsANumber) {
   EXPECT_EQ(model.Merged().Apply(model.inputs[1]), std::vector<Dim>{Constant(4)});
 }
 
+// As attention over a cache that its client keeps: there must be room, and nothing is equal.
+TEST(MergeSymbolsTest, SizesThatOnlyMayNotExceedOthersAreAxesOfTheirOwn) {
+  Model model(R"(
+    input %rows: f32[batch, 2, new, 4]
+    input %mask: i64[batch, total]
+    input %past: f32[batch, 2, past, 4]
+    input %at: i64[batch]
+    const %one: i64[1] = {1}
+    %sizes: ? = Shape(%mask)
+    %length: ? = Gather(%sizes, %one)
+    %all: ? = reprise.AppendRows(%past, %rows, %at, %length)
+    output %all)");
+  const MergedSymbols merged = model.Merged();
+  EXPECT_EQ(merged.note, "");
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=batch", "new=new", "total=total", "past=past"));
+  EXPECT_LE(model.readings, 3);
+}
+
 TEST(MergeSymbolsTest, TermsOfExpressionsFollowTheirAxis) {
   const MergedSymbols merged = Merged(R"(
     input %x: f32[past, "x:1"]

@@ -51,6 +51,19 @@ TEST(SizeRegionsTest, BoundariesNameTheNodeThatDecides) {
   EXPECT_TRUE(regions.BoundariesAlong("batch", 2, 100, 1, 8).empty());
 }
 
+TEST(SizeRegionsTest, SizesThatAreRefusedHaveNoBoundaries) {
+  const Graph graph = MustParse(R"(graph {
+  input %x: f32[batch, sequence]
+  param %w: f32[300] = p0
+  %head: ? = Add(%x, %w)
+  output %head
+})");
+  SizeRegions regions(graph, {.axes = {{"batch", 2}, {"sequence", 300}}});
+  EXPECT_TRUE(regions.BoundariesAlong("sequence", 2, 500, 1, 8).empty());
+  EXPECT_TRUE(regions.Takes({{"sequence", 300}}).ok());
+  EXPECT_THAT(std::string(regions.Takes({{"sequence", 301}}).message()), HasSubstr("[2, 301]"));
+}
+
 TEST(SizeRegionsTest, APlaceThatIsNotThereIsAnError) {
   const Graph graph = MustParse(R"(graph {
   input %x: f32[batch, sequence]
