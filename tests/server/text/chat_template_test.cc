@@ -73,6 +73,13 @@ TEST(ChatTemplateTest, ErrorsNameTheLine) {
        "line 2"},
       {"a\n{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "line 2"},
       {"{{ 'x' | nothing }}", "line 1"},
+      {"a\nb\n{{ 'x' * 1000000000 }}", "line 3"},
+      {"{% set n = namespace(x='xxxxxxxx') %}\n{% for i in range(100) %}\nb\n"
+       "{% set n.x = n.x ~ n.x %}\n{% endfor %}",
+       "line 4: it needs more than"},
+      {"{% macro f(x) %}\n{{ x | tojson }}{% endmacro %}\n{% for i in range(10000) %}\n"
+       "{{ f(range(10000) | list) }}\n{% endfor %}",
+       "line 4: it needs more than"},
   };
   for (const auto& each : cases) {
     const auto text = RenderOf(each.source, kHello);

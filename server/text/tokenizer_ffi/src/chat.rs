@@ -3,15 +3,21 @@
 //! A template comes with a model, so nothing that it does is trusted: each of its steps takes fuel, its
 //! memory and time are those of the call (`heap.rs`), and its errors name the line.
 
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
 
+use crate::heap::{watched, Watch};
 use crate::python_text::{json_text, print_text, JsonStyle};
 use crate::Failure;
 
 /// Steps of a rendering: a conversation of ten thousand messages takes some three million.
 const FUEL: u64 = 20_000_000;
 const NAME: &str = "chat template";
+/// The search for the line of a rendering that was too large ends after this time, near the line.
+const LONGEST_SEARCH: Duration = Duration::from_secs(1);
 
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -197,10 +203,64 @@ impl ChatTemplate {
         Ok(ChatTemplate { environment })
     }
 
-    /// `context`: a JSON object of what the template may ask for.
-    pub fn render(&self, context: &str, now: i64) -> Result<String, Failure> {
-        let mut context: serde_json::Value = serde_json::from_str(context)
-            .map_err(|why| Failure::invalid(format!("the conversation is not JSON: {}", why)))?;
+    /// `context`: a JSON object of what the template may ask for. A failure for want of memory names
+    /// the line as any other does.
+    pub fn render(&self, context: &str, now: i64, watch: Watch) -> Result<String, Failure> {
+        // A boxed text has no room that is given back outside of the watch.
+        let once = || self.render_once(context, now).map(String::into_boxed_str);
+        let failure = match watched(watch, once) {
+            Err(failure) if failure.too_large => failure,
+            other => return other.map(str::into_string),
+        };
+        let Some(line) = self.line_of_end(context, now, watch) else { return Err(failure) };
+        // The sentence itself takes memory.
+        watched(watch, || {
+            Err(Failure::invalid(format!(
+                "the chat template, line {}: it needs more than {} bytes of memory, which is all that it may take",
+                line, watch.max_bytes
+            )))
+        })
+    }
+
+    /// Returns the line that a rendering under `watch` comes to before it takes too much memory: the
+    /// last one at which another ends that has less fuel. None where the conversation is too large by
+    /// itself.
+    fn line_of_end(&self, context: &str, now: i64, watch: Watch) -> Option<usize> {
+        let begin = Instant::now();
+        let (mut low, mut high, mut line) = (0, FUEL, None);
+        let mut environment = self.environment.clone();
+        let mut look = |fuel: u64| {
+            environment.set_fuel(Some(fuel));
+            let mut end = None;
+            // How it fails is known; a caller who wants no more is asked in each of them.
+            let ended = watched(watch, || {
+                let context = values_of(context, now)?;
+                let template = environment.get_template(NAME).map_err(|error| failure_of(&error))?;
+                if let Err(error) = template.render(context) {
+                    end = error.line().filter(|_| error.kind() == ErrorKind::OutOfFuel);
+                }
+                Ok(())
+            });
+            match ended {
+                Err(failure) if !failure.too_large => ControlFlow::Break(()),
+                _ if begin.elapsed() > LONGEST_SEARCH => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(end),
+            }
+        };
+        let mut fuel = 64;
+        while low + 1 < high {
+            match look(fuel) {
+                ControlFlow::Break(()) => break,
+                ControlFlow::Continue(None) => high = fuel,
+                ControlFlow::Continue(end) => (low, line) = (fuel, end),
+            }
+            fuel = if high == FUEL { (fuel * 8).min(FUEL - 1) } else { low + (high - low) / 2 };
+        }
+        line
+    }
+
+    fn render_once(&self, context: &str, now: i64) -> Result<String, Failure> {
+        let mut context = parsed(context)?;
         let go_on = context["continue_final_message"] == true;
         let last = last_content(&context);
         context["__now"] = now.into();
@@ -212,6 +272,18 @@ impl ChatTemplate {
             Ok(text)
         }
     }
+}
+
+fn parsed(context: &str) -> Result<serde_json::Value, Failure> {
+    serde_json::from_str(context)
+        .map_err(|why| Failure::invalid(format!("the conversation is not JSON: {}", why)))
+}
+
+/// What a template finds of `context`.
+fn values_of(context: &str, now: i64) -> Result<Value, Failure> {
+    let mut context = parsed(context)?;
+    context["__now"] = now.into();
+    Ok(Value::from_serialize(&context))
 }
 
 /// The content of the last message, where it is a text.

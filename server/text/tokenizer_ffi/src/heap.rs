@@ -31,6 +31,11 @@ pub struct Watch {
     pub context: *mut c_void,
 }
 
+impl Watch {
+    /// A call without limits.
+    pub const NONE: Watch = Watch { max_bytes: 0, ends: None, context: std::ptr::null_mut() };
+}
+
 /// Work between two questions, in units of an allocation: some 100 us.
 const WORK_A_LOOK: u32 = 2048;
 /// Bytes that are copied or cleared in the time of an allocation.
@@ -266,7 +271,7 @@ fn failure_of(end: End, max_bytes: usize) -> Failure {
             ),
         ),
     };
-    Failure { code, message }
+    Failure { code, message, too_large: matches!(end, End::TooMuch(_)) }
 }
 
 /// Runs `work` under `watch`. An end by the watch, the want of memory, and a panic are its failure.
@@ -298,5 +303,5 @@ fn panicked(payload: &Box<dyn Any + Send>) -> Failure {
         .or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
     let message = sentence(format_args!("the tokenizer failed: {}", what), what.len() + 32);
-    Failure { code: INTERNAL, message }
+    Failure { code: INTERNAL, message, too_large: false }
 }

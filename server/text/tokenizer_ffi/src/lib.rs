@@ -46,11 +46,13 @@ pub const INTERNAL: i32 = 13;
 pub struct Failure {
     pub code: i32,
     pub message: String,
+    /// The work needed more memory than it may take.
+    pub too_large: bool,
 }
 
 impl Failure {
     pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into() }
+        Failure { code, message: message.into(), too_large: false }
     }
     pub fn invalid(message: impl Into<String>) -> Self {
         Failure::new(INVALID_ARGUMENT, message)
@@ -106,8 +108,7 @@ pub unsafe fn guarded(
     error: *mut Text,
     work: impl FnOnce() -> Result<(), Failure>,
 ) -> i32 {
-    const FREE: Watch = Watch { max_bytes: 0, ends: None, context: std::ptr::null_mut() };
-    match watched(watch.as_ref().copied().unwrap_or(FREE), work) {
+    match watched(watch.as_ref().copied().unwrap_or(Watch::NONE), work) {
         Ok(()) => 0,
         Err(failure) => {
             hand_out(failure.message, error);

@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use crate::chat::ChatTemplate;
 use crate::grammar::{Grammar, Grammars};
-use crate::heap::Watch;
+use crate::heap::{watched, Watch};
 use crate::load::Loaded;
 use crate::{guarded, hand_out, lent, utf8, Failure, Text};
 
@@ -51,11 +51,18 @@ pub unsafe extern "C" fn reprise_chat_render(
     out: *mut Text,
     error: *mut Text,
 ) -> i32 {
-    guarded(watch, error, || {
-        let context = utf8(lent(context, size), "the conversation")?;
-        hand_out((*chat).render(context, now)?, out);
-        Ok(())
-    })
+    let context = watched(Watch::NONE, || utf8(lent(context, size), "the conversation"));
+    let watch = watch.as_ref().copied().unwrap_or(Watch::NONE);
+    match context.and_then(|context| (*chat).render(context, now, watch)) {
+        Ok(text) => {
+            hand_out(text, out);
+            0
+        }
+        Err(failure) => {
+            hand_out(failure.message, error);
+            failure.code
+        }
+    }
 }
 
 /// The bytes of a token; empty where there is none.
