@@ -18,10 +18,10 @@ TEXTS = tokenizer_kinds.texts(800)
 
 
 def lines(folder, inputs, *flags):
-    """What the command says of each line."""
+    """What the command says of each line; many lines have longer."""
     text = "".join(json.dumps(line) + "\n" for line in inputs)
     done = subprocess.run([BUILD / "reprise", "tokenize", folder, "--json", *flags], input=text,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=max(120, len(inputs) // 50))
     assert done.returncode == 0, done.stderr
     # Not splitlines(): texts hold other characters that end a line.
     return [json.loads(line) for line in done.stdout.split("\n") if line]

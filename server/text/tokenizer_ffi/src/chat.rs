@@ -4,7 +4,7 @@
 //! memory and time are those of the call (`heap.rs`), and its errors name the line.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
@@ -16,7 +16,7 @@ use crate::Failure;
 /// Steps of a rendering: a conversation of ten thousand messages takes some three million.
 const FUEL: u64 = 20_000_000;
 const NAME: &str = "chat template";
-/// The search for the line of a rendering that was too large ends after this time, near the line.
+/// The search for the line of a rendering that was too large ends after this CPU time, near the line.
 const LONGEST_SEARCH: Duration = Duration::from_secs(1);
 
 pub struct ChatTemplate {
@@ -226,7 +226,7 @@ impl ChatTemplate {
     /// last one at which another ends that has less fuel. None where the conversation is too large by
     /// itself.
     fn line_of_end(&self, context: &str, now: i64, watch: Watch) -> Option<usize> {
-        let begin = Instant::now();
+        let begin = cpu_time();
         let (mut low, mut high, mut line) = (0, FUEL, None);
         let mut environment = self.environment.clone();
         let mut look = |fuel: u64| {
@@ -243,12 +243,11 @@ impl ChatTemplate {
             });
             match ended {
                 Err(failure) if !failure.too_large => ControlFlow::Break(()),
-                _ if begin.elapsed() > LONGEST_SEARCH => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(end),
             }
         };
         let mut fuel = 64;
-        while low + 1 < high {
+        while low + 1 < high && (line.is_none() || cpu_time() - begin < LONGEST_SEARCH) {
             match look(fuel) {
                 ControlFlow::Break(()) => break,
                 ControlFlow::Continue(None) => high = fuel,
@@ -277,6 +276,13 @@ impl ChatTemplate {
 fn parsed(context: &str) -> Result<serde_json::Value, Failure> {
     serde_json::from_str(context)
         .map_err(|why| Failure::invalid(format!("the conversation is not JSON: {}", why)))
+}
+
+/// CPU time of this thread, whatever else the machine does.
+fn cpu_time() -> Duration {
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// What a template finds of `context`.
