@@ -97,6 +97,8 @@ Size FloorDivide(Size a, Size b);
 // Chooses without recording which one it is where a term can say so.
 Size Least(Size a, Size b);
 Size Largest(Size a, Size b);
+inline int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t Largest(int64_t a, int64_t b) { return a > b ? a : b; }
 // Sets `result` to the sum or the product, and returns whether the hint overflows.
 bool AddOverflows(Size a, Size b, Size* result);
 bool MultiplyOverflows(Size a, Size b, Size* result);

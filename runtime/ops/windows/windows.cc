@@ -96,7 +96,7 @@ absl::StatusOr<BasicWindows<Number>> WindowsOver(const Node& node, absl::Span<co
     Number out = 0;
     if (given.same()) {
       out = (size + stride - 1) / stride;
-      PadBy(std::max<Number>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
+      PadBy(Largest(Number(0), (out - 1) * stride + extent - size), given.auto_pad, d, w);
     } else {
       const Number room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
       // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
@@ -111,8 +111,11 @@ absl::StatusOr<BasicWindows<Number>> WindowsOver(const Node& node, absl::Span<co
       }
       const int64_t more = ceil_mode ? stride - 1 : rounding[d];
       out = is_empty ? Number(0) : (room + (more > 0 && room > 0 ? more : 0)) / stride + 1;
-      // A window must start inside the input or the padding before it.
-      if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) out -= 1;
+      // A window must start inside the input or the padding before it: one more at most does not.
+      if (ceil_mode) {
+        const Number inside = FloorDivide(size + w.pad_begin[d] - 1, Number(stride)) + 1;
+        out = Least(out, Largest(out - 1, inside));
+      }
     }
     w.out.push_back(out);
   }
@@ -145,7 +148,7 @@ absl::StatusOr<BasicTransposedWindows<Number>> TransposedOver(const Node& node,
     }
     const Number seen = (size - 1) * stride + extent;
     const auto pad_to = [&](Number out) {
-      PadBy(std::max<Number>(0, seen + more[d] - out),
+      PadBy(Largest(Number(0), seen + more[d] - out),
             given.auto_pad == "SAME_UPPER" ? "SAME_UPPER" : "SAME_LOWER", d, w);
     };
     Number out = 0;

@@ -67,9 +67,9 @@ void LiveRewrite::VisitAverage(NodeId id) {
   // Pads that depend on a size, of another axis too, are none that the form could say.
   if (node.attributes.String("auto_pad", "NOTSET").starts_with("SAME")) return;
   const ValueId x = node.inputs[0];
-  const Shape* shape = extents_.ShapeOf(x);
-  if (shape == nullptr || !HasRowsOfBatch(x)) return;
-  const absl::StatusOr<ops::Windows> w = ops::WindowsOf(node, *shape);
+  const SizeList* sizes = extents_.SizesOf(x);
+  if (sizes == nullptr || !HasRowsOfBatch(x)) return;
+  const absl::StatusOr<ops::Windows> w = ops::WindowsOf(node, HintsOf(*sizes));
   if (!w.ok()) return;
   const bool rounds_up = node.attributes.Int("ceil_mode", 0) != 0;
   const bool counts_pads = node.attributes.Int("count_include_pad", 0) != 0;

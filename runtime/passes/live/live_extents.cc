@@ -2,42 +2,98 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/windows/resize_op.h"
-#include "runtime/passes/read/value_shapes.h"
+#include "runtime/ops/windows/windows.h"
+#include "runtime/shapes/region.h"
+#include "runtime/shapes/term.h"
 
 namespace reprise {
 namespace {
 
-// Sizes of the axis: those that the largest strides can be told by, and then what models that take
-// few sizes take. Remainders by small numbers differ between the sizes of a row, where they may.
-constexpr int64_t kSizes[][4] = {
-    {227, 258, 301, 404}, {1031, 1502, 2005, 2504}, {4099, 5002, 8009, 9000}, {224, 256, 352, 416},
-    {96, 64, 160, 128},   {19, 22, 25, 40},         {7, 10, 13, 16},
-};
+// Sizes of the axis that a model is read at, the first one that it takes; in steps, where it takes
+// multiples of a number alone.
+constexpr int64_t kSizes[] = {301, 1502, 5002, 256, 96, 22, 10};
+constexpr int64_t kSteps[] = {8, 3, 22};
 constexpr int64_t kOthers[] = {16, 64, 224, 5};
-// The same in steps, where the model takes multiples of one alone.
-constexpr int64_t kSteps[][4] = {{7, 8, 11, 13}, {3, 2, 5, 4}, {19, 22, 25, 40}};
+constexpr int64_t kRows = 3;
 
 // The other axes have two steps at least: a dim of 1 looks as if it were not there.
 constexpr int64_t kFewSteps = 2;
 
-std::vector<std::vector<int64_t>> SizesIn(int64_t step) {
-  std::vector<std::vector<int64_t>> rows;
-  if (step == 1) {
-    for (const auto& sizes : kSizes) rows.emplace_back(std::begin(sizes), std::end(sizes));
-    return rows;
+// The largest number of sizes after which sums of quotients begin anew. Others are not looked at.
+constexpr int64_t kLongestPeriod = 1 << 13;
+
+std::vector<int64_t> SizesIn(int64_t step) {
+  if (step == 1) return {std::begin(kSizes), std::end(kSizes)};
+  std::vector<int64_t> sizes;
+  for (const int64_t count : kSteps) sizes.push_back(count * step);
+  return sizes;
+}
+
+// Returns the least common multiple, or 0 where it is beyond kLongestPeriod or one of them is 0.
+int64_t CommonPeriod(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  const int64_t common = std::lcm(a, b);
+  return common <= kLongestPeriod ? common : 0;
+}
+
+// Returns the period of each term, by id: the number of sizes of `axis` after which it has grown by
+// the same number each time; 0 where it is no sum of quotients by constants of the axis alone. Two
+// terms that agree at all sizes of their common period, and at the next one, agree everywhere.
+std::vector<int64_t> PeriodsOf(const SizeTable& table, const Term* axis) {
+  std::vector<int64_t> periods;
+  periods.reserve(table.terms().size());
+  for (const auto& term : table.terms()) {
+    int64_t period = 0;
+    if (term.get() == axis) {
+      period = 1;
+    } else if (term->kind == TermKind::kPolynomial) {
+      period = 1;
+      for (const TermPart& part : term->parts) {
+        period = part.atoms.size() == 1 ? CommonPeriod(period, periods[part.atoms[0]->id]) : 0;
+      }
+    } else if (term->kind == TermKind::kQuotient && !term->operands[0].is_constant() &&
+               term->operands[1].is_constant() && term->operands[1].hint() > 0 &&
+               term->operands[1].hint() <= kLongestPeriod) {
+      // In as many periods as the divisor says the dividend grows by a multiple of it.
+      period = periods[term->operands[0].term()->id] * term->operands[1].hint();
+      if (period > kLongestPeriod) period = 0;
+    }
+    periods.push_back(period);
   }
-  for (const auto& steps : kSteps) {
-    std::vector<int64_t>& sizes = rows.emplace_back();
-    for (const int64_t count : steps) sizes.push_back(count * step);
+  return periods;
+}
+
+// Returns, by id, whether `axis` is somewhere in a term.
+std::vector<bool> TermsThatFollow(const SizeTable& table, const Term* axis) {
+  std::vector<bool> follows;
+  follows.reserve(table.terms().size());
+  for (const auto& term : table.terms()) {
+    bool any = term.get() == axis;
+    for (const TermPart& part : term->parts) {
+      for (const Term* atom : part.atoms) any = any || follows[atom->id];
+    }
+    for (const Size operand : term->operands) {
+      any = any || (!operand.is_constant() && follows[operand.term()->id]);
+    }
+    follows.push_back(any);
   }
-  return rows;
+  return follows;
+}
+
+std::optional<Size> SymbolNamed(const SizeTable& table, const std::string& name) {
+  for (size_t i = 0; i < table.symbols().size(); ++i) {
+    if (table.symbols()[i] == name) return table.symbol_sizes()[i];
+  }
+  return std::nullopt;
 }
 
 // Positions of `reach` more and `stride` fewer: see ops/axis/axis_layers.cc.
@@ -46,10 +102,6 @@ Extent Through(const Extent& extent, const ops::Windows& w, size_t d, bool round
   const int64_t added = w.pad_begin[d] + w.pad_end[d] - reach - 1 + stride;
   if (!rounds_up) return extent.Through(added, stride);
   return extent.Through(std::min(added + stride - 1, w.pad_begin[d] - 1 + stride), stride);
-}
-
-bool Differ(const std::vector<int64_t>& sizes) {
-  return absl::c_any_of(sizes, [&](int64_t size) { return size != sizes.front(); });
 }
 
 // Returns whether the pads equal `w`'s, and the number of windows along dim `d` is what `Through`
@@ -77,43 +129,75 @@ bool HoldsAtAnySize(const Node& node, const ops::Windows& w, size_t d, bool roun
 absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes& axes) {
   LiveExtents found;
   found.step_ = axes.StepOf(axes.axis);
-  if (!found.Sample(graph, axes)) {
-    return absl::NotFoundError("the model takes no sizes at which its windows could be read");
-  }
+  RETURN_IF_ERROR(found.Read(graph, axes));
+  found.LookAlong(axes.axis);
   found.has_others_ = !axes.others.empty();
   found.Walk(graph, axes);
   return found;
 }
 
-bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
+absl::Status LiveExtents::Read(const Graph& graph, const LiveAxes& axes) {
   for (const int64_t other : kOthers) {
-    Binding base;
+    Binding hint;
     for (const std::string& symbol : axes.others) {
       const int64_t step = axes.StepOf(symbol);
-      base.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
+      hint.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
     }
-    ValueShapes values(graph, std::move(base));
-    const auto at = [&](int64_t size, int64_t rows) -> std::optional<Shapes> {
-      std::map<std::string, int64_t> sizes = {{axes.axis, size}};
-      if (!axes.batch.empty()) sizes[axes.batch] = rows;
-      absl::StatusOr<Shapes> shapes = values.At(sizes);
-      return shapes.ok() ? std::optional(*std::move(shapes)) : std::nullopt;
-    };
-    for (const std::vector<int64_t>& sizes : SizesIn(step_)) {
-      shapes_.clear();
-      for (const int64_t size : sizes) {
-        std::optional<Shapes> shapes = at(size, kBatch);
-        if (!shapes.has_value()) break;
-        shapes_.push_back(*std::move(shapes));
-      }
-      if (shapes_.size() < sizes.size()) continue;
-      sizes_ = sizes;
-      if (const std::optional<Shapes> many = at(sizes.front(), kManyRows)) of_many_rows_ = *many;
-      return true;
+    if (!axes.batch.empty()) hint.axes[axes.batch] = kRows;
+    for (const int64_t size : SizesIn(step_)) {
+      hint.axes[axes.axis] = size;
+      absl::StatusOr<SizeReading> reading = ReadSizes(graph, hint);
+      if (!reading.ok()) continue;
+      reading_ = *std::move(reading);
+      if (!axes.batch.empty()) batch_ = SymbolNamed(*reading_.table, axes.batch);
+      return absl::OkStatus();
     }
     if (axes.others.empty()) break;
   }
-  return false;
+  return absl::NotFoundError("the model takes no sizes at which its windows could be read");
+}
+
+void LiveExtents::LookAlong(const std::string& axis) {
+  const SizeTable& table = *reading_.table;
+  const std::optional<Size> symbol = SymbolNamed(table, axis);
+  if (!symbol.has_value()) return;
+  std::vector<int64_t> periods = PeriodsOf(table, symbol->term());
+  follows_ = TermsThatFollow(table, symbol->term());
+  int64_t common = 1;
+  for (int64_t& period : periods) {
+    const int64_t with = CommonPeriod(common, period);
+    if (with == 0) {
+      period = 0;
+    } else {
+      common = with;
+    }
+  }
+  const int64_t count = common / std::gcd(common, step_);
+  at_sizes_.resize(periods.size());
+  SizeEvaluator sizes(table, {});
+  for (int64_t i = 0; i <= count; ++i) {
+    sizes_.push_back(symbol->hint() + i * step_);
+    sizes.Move({{axis, sizes_.back()}});
+    for (size_t id = 0; id < periods.size(); ++id) {
+      if (periods[id] == 0) continue;
+      const Term* term = table.terms()[id].get();
+      at_sizes_[id].push_back(sizes.At(Size(term->hint, term)).value_or(0));
+    }
+  }
+}
+
+const std::vector<int64_t>* LiveExtents::AtSizes(Size size) const {
+  if (size.is_constant() || size.term()->id >= at_sizes_.size()) return nullptr;
+  const std::vector<int64_t>& at = at_sizes_[size.term()->id];
+  return at.empty() ? nullptr : &at;
+}
+
+bool LiveExtents::Fits(Size size, const Extent& extent, int64_t repeats) const {
+  const std::vector<int64_t>* at = AtSizes(size);
+  if (at == nullptr || (sizes_.back() - sizes_.front()) % extent.stride != 0) return false;
+  return absl::c_equal(*at, sizes_, [&](int64_t one, int64_t of_axis) {
+    return one == repeats * extent.At(of_axis);
+  });
 }
 
 void LiveExtents::Walk(const Graph& graph, const LiveAxes& axes) {
@@ -135,24 +219,20 @@ void LiveExtents::Walk(const Graph& graph, const LiveAxes& axes) {
 void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const ValueId output = node.output(0);
-  std::vector<ops::Windows> windows;
-  for (const Shapes& shapes : shapes_) {
-    const auto known = [&](ValueId value) -> std::optional<Shape> {
-      if (value == kNone) return std::nullopt;
-      return shapes[value].has_value() ? shapes[value] : graph.value(value).shape;
-    };
-    const std::optional<Shape> shape = known(node.input(0)), weight = known(node.input(1));
-    if (!shape.has_value() || shape->size() < 3) return;
-    std::vector<int64_t> kernel;
-    if (weight.has_value()) kernel.assign(weight->begin() + 2, weight->end());
-    absl::StatusOr<ops::Windows> w = ops::WindowsOf(node, *shape, std::move(kernel));
-    if (!w.ok()) return;
-    windows.push_back(*std::move(w));
+  const SizeList *sizes = SizesOf(node.input(0)), *weight = SizesOf(node.input(1));
+  if (sizes == nullptr || sizes->size() < 3) return;
+  std::vector<int64_t> kernel;
+  if (weight != nullptr) {
+    if (weight->size() < 2) return;
+    for (const Size size : absl::MakeSpan(*weight).subspan(2)) kernel.push_back(size.hint());
   }
-  const ops::Windows& first = windows.front();
-  const bool fixed = absl::c_all_of(windows, [&](const ops::Windows& w) {
-    return w.pad_begin == first.pad_begin && w.pad_end == first.pad_end;
-  });
+  const auto read = ops::WindowsOf(node, *sizes, kernel);
+  const auto at_hint = ops::WindowsOf(node, HintsOf(*sizes), std::move(kernel));
+  if (!read.ok() || !at_hint.ok()) return;
+  const ops::Windows& first = *at_hint;
+  const auto constant = [](Size size) { return size.is_constant(); };
+  const bool fixed =
+      absl::c_all_of(read->pad_begin, constant) && absl::c_all_of(read->pad_end, constant);
   for (const LiveDim& in : Of(node.input(0))) {
     if (in.dim == 0) Add(output, in);
   }
@@ -167,10 +247,7 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
     if (in.dim < 2 || in.repeats != 1) continue;
     const auto d = static_cast<size_t>(in.dim - 2);
     const Extent extent = Through(in.extent, first, d, rounds_up);
-    const bool agrees = absl::c_equal(windows, sizes_, [&](const ops::Windows& w, int64_t size) {
-      return w.out[d] == extent.At(size);
-    });
-    if (!agrees || !HoldsAtAnySize(node, first, d, rounds_up)) continue;
+    if (!Fits(read->out[d], extent) || !HoldsAtAnySize(node, first, d, rounds_up)) continue;
     // A pool whose window lacks elements rounds in another way.
     const int64_t needed =
         (first.kernel[d] - 1) * first.dilations[d] + 1 - first.pad_begin[d] - first.pad_end[d];
@@ -187,9 +264,9 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
 void LiveExtents::Visit(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   for (const ValueId output : node.outputs) {
-    const Shape* shape = output == kNone ? nullptr : ShapeOf(output);
-    if (shape == nullptr) continue;
-    for (size_t d = 0; d < shape->size(); ++d) {
+    const SizeList* sizes = output == kNone ? nullptr : SizesOf(output);
+    if (sizes == nullptr) continue;
+    for (size_t d = 0; d < sizes->size(); ++d) {
       const auto found = FindDim(graph, node, output, static_cast<int64_t>(d));
       if (found.has_value()) Add(output, *found);
     }
@@ -198,39 +275,35 @@ void LiveExtents::Visit(const Graph& graph, NodeId id) {
 
 std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node, ValueId output,
                                             int64_t dim) const {
-  const auto sizes = SizesOf(output, dim);
-  if (!sizes.has_value() || !Differ(*sizes)) return std::nullopt;
-  const auto fits = [&](const Extent& extent, int64_t repeats) {
-    return absl::c_equal(*sizes, sizes_, [&](int64_t size, int64_t of_axis) {
-      return size == repeats * extent.At(of_axis);
-    });
-  };
+  const Size size = (*SizesOf(output))[static_cast<size_t>(dim)];
+  const std::vector<int64_t>* sizes = AtSizes(size);
+  if (sizes == nullptr || sizes->front() == sizes->back()) return std::nullopt;
   std::set<Extent> fitting;
   for (const ValueId input : node.inputs) {
     if (input == kNone) continue;
     for (const LiveDim& in : Of(input)) {
-      if (in.repeats == 1 && fits(in.extent, 1)) fitting.insert(in.extent);
+      if (in.repeats == 1 && Fits(size, in.extent)) fitting.insert(in.extent);
     }
   }
   // Made of sizes and of values without positions alone, as the beginning of a table is.
   const bool is_new = absl::c_none_of(node.inputs, [&](ValueId input) { return Follows(input); });
   if (fitting.empty() && is_new) {
     absl::c_copy_if(all_, std::inserter(fitting, fitting.end()),
-                    [&](const Extent& extent) { return fits(extent, 1); });
+                    [&](const Extent& extent) { return Fits(size, extent); });
   }
   if (fitting.size() == 1) return LiveDim{.dim = dim, .extent = *fitting.begin()};
   if (fitting.empty() && node.op == SliceOp::kName) {
     // A known number of positions is cut off.
     if (const auto in = At(node.inputs[0], dim); in.has_value() && in->repeats == 1) {
       const Extent rest = in->extent.Through(sizes->front() - in->extent.At(sizes_.front()), 1);
-      if (fits(rest, 1)) return LiveDim{.dim = dim, .extent = rest};
+      if (Fits(size, rest)) return LiveDim{.dim = dim, .extent = rest};
     }
   }
   if (fitting.empty() && node.op == ResizeOp::kName) {
     const auto in = At(node.inputs[0], dim);
     const int64_t count = in.has_value() && in->repeats == 1 ? in->extent.At(sizes_.front()) : 0;
     const auto more = count > 0 ? in->extent.Times(sizes->front() / count, step_) : std::nullopt;
-    if (more.has_value() && fits(*more, 1)) return LiveDim{.dim = dim, .extent = *more};
+    if (more.has_value() && Fits(size, *more)) return LiveDim{.dim = dim, .extent = *more};
   }
   if (!fitting.empty() || node.op != ReshapeOp::kName || dim != RankOf(output) - 1)
     return std::nullopt;
@@ -240,35 +313,32 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
     const int64_t count = in.extent.At(sizes_.front());
     if (in.dim != RankOf(node.inputs[0]) - 1 || in.repeats != 1 || count <= 0) continue;
     const int64_t repeats = sizes->front() / count;
-    if (fits(in.extent, repeats)) {
+    if (Fits(size, in.extent, repeats)) {
       return LiveDim{.dim = dim, .extent = in.extent, .repeats = repeats};
     }
   }
   return std::nullopt;
 }
 
-std::optional<std::vector<int64_t>> LiveExtents::SizesOf(ValueId value, int64_t dim) const {
-  std::vector<int64_t> sizes;
-  for (const Shapes& shapes : shapes_) {
-    const std::optional<Shape>& shape = shapes[value];
-    if (!shape.has_value() || dim >= static_cast<int64_t>(shape->size())) return std::nullopt;
-    sizes.push_back((*shape)[dim]);
-  }
-  return sizes;
-}
-
 bool LiveExtents::HaveSameSizes(ValueId value, int64_t dim, ValueId other,
                                 int64_t other_dim) const {
-  const auto sizes = SizesOf(Resolved(value), dim), others = SizesOf(Resolved(other), other_dim);
-  return sizes.has_value() && others.has_value() && *sizes == *others;
+  const SizeList *sizes = SizesOf(value), *others = SizesOf(other);
+  if (sizes == nullptr || others == nullptr || dim >= static_cast<int64_t>(sizes->size()) ||
+      other_dim >= static_cast<int64_t>(others->size())) {
+    return false;
+  }
+  const Size size = (*sizes)[static_cast<size_t>(dim)];
+  const Size of_other = (*others)[static_cast<size_t>(other_dim)];
+  const std::vector<int64_t>*at = AtSizes(size), *other_at = AtSizes(of_other);
+  return size.Same(of_other) || (at != nullptr && other_at != nullptr && *at == *other_at);
 }
 
 bool LiveExtents::Follows(ValueId value) const {
-  for (int64_t d = 0; d < RankOf(value); ++d) {
-    const auto sizes = SizesOf(value, d);
-    if (sizes.has_value() && Differ(*sizes)) return true;
-  }
-  return false;
+  const SizeList* sizes = value == kNone ? nullptr : SizesOf(value);
+  return sizes != nullptr && absl::c_any_of(*sizes, [&](Size size) {
+           return !size.is_constant() && size.term()->id < follows_.size() &&
+                  follows_[size.term()->id];
+         });
 }
 
 void LiveExtents::Add(ValueId value, LiveDim dim) {
@@ -306,24 +376,32 @@ const std::vector<int64_t>* LiveExtents::PadsOf(NodeId node) const {
   return known == pads_.end() ? nullptr : &known->second;
 }
 
-bool LiveExtents::HasAllRows(ValueId value) const {
-  const Shape* few = ShapeOf(value);
-  if (of_many_rows_.empty() || few == nullptr || few->empty()) return true;
-  const std::optional<Shape>& many = of_many_rows_[Resolved(value)];
-  return !many.has_value() ||
-         (many->size() == few->size() && (*many)[0] * kBatch == (*few)[0] * kManyRows);
+std::optional<Size> LiveExtents::FirstByRow(ValueId value) const {
+  const SizeList* sizes = SizesOf(value);
+  if (sizes == nullptr || sizes->empty()) return std::nullopt;
+  if (!batch_.has_value()) return Size(1);
+  const std::optional<Polynomial> rest =
+      Polynomial::Of(sizes->front()).DividedBy(Polynomial::Of(*batch_));
+  if (!rest.has_value()) return std::nullopt;
+  const Size by_row = reading_.table->Make(*rest);
+  // The quotient may follow the batch as well.
+  if (!by_row.is_constant()) {
+    const std::vector<bool> follows = TermsThatFollow(*reading_.table, batch_->term());
+    if (follows[by_row.term()->id]) return std::nullopt;
+  }
+  return by_row;
 }
 
-const Shape* LiveExtents::ShapeOf(ValueId value) const {
+const SizeList* LiveExtents::SizesOf(ValueId value) const {
   const ValueId id = Resolved(value);
-  if (id == kNone || id >= static_cast<ValueId>(shapes_.front().size())) return nullptr;
-  const std::optional<Shape>& shape = shapes_.front()[id];
-  return shape.has_value() ? &*shape : nullptr;
+  if (id == kNone || id >= static_cast<ValueId>(reading_.values.size())) return nullptr;
+  const std::optional<SizeList>& sizes = reading_.values[static_cast<size_t>(id)].shape;
+  return sizes.has_value() ? &*sizes : nullptr;
 }
 
 int64_t LiveExtents::RankOf(ValueId value) const {
-  const Shape* shape = ShapeOf(value);
-  return shape == nullptr ? 0 : static_cast<int64_t>(shape->size());
+  const SizeList* sizes = SizesOf(value);
+  return sizes == nullptr ? 0 : static_cast<int64_t>(sizes->size());
 }
 
 }  // namespace reprise

@@ -1,12 +1,12 @@
 // LiveExtents: which dims of which values lie along an axis of a model, and how many positions a
 // request has there.
 //
-// The model is specialised at a few sizes of the axis. Windows (convolutions, pools) say by
-// themselves where positions go; after any other node a dim lies along the axis where its
-// sizes equal one operand's. The result is a guess where sizes happen to agree: the
-// walk of the certificate (certify/axis_flow.h) proves the form that is made of it.
+// Read off the model (passes/read). Windows (convolutions, pools) say by themselves where positions
+// go; after any other node a dim lies along the axis where it is as large as one of an operand at
+// every size of the axis. The form that is made of it is proved by the walk of the certificate
+// (certify/axis_flow.h).
 //
-// Threads: pure.
+// Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/graph/extent.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/windows/windows.h"
+#include "runtime/passes/read/read_sizes.h"
+#include "runtime/shapes/size.h"
 
 namespace reprise {
 
@@ -53,10 +54,7 @@ struct LiveAxes {
 
 class LiveExtents {
  public:
-  static constexpr int64_t kBatch = 3;  // rows of the batch that shapes are looked at with
-  static constexpr int64_t kManyRows = kBatch << 12;
-
-  // NOT_FOUND where the model takes no sizes at which it can be looked at.
+  // NOT_FOUND where the model takes none of the sizes that it is read at.
   static absl::StatusOr<LiveExtents> Find(const Graph& graph, const LiveAxes& axes);
 
   const std::vector<LiveDim>& Of(ValueId value) const;
@@ -66,10 +64,11 @@ class LiveExtents {
   // Returns the pads of a node whose pads are the same at all sizes: begins, then ends. Null:
   // others.
   const std::vector<int64_t>* PadsOf(NodeId node) const;
-  // At one of the sizes; null where the value is not there.
-  const Shape* ShapeOf(ValueId value) const;
-  // Its first dim grows with the batch, also for many rows: nothing cut the first few off.
-  bool HasAllRows(ValueId value) const;
+  // Returns the sizes of the dims of `value`; null where it is not there.
+  const SizeList* SizesOf(ValueId value) const;
+  // Returns how many of the first dim of `value` belong to each row of the batch, where that is the
+  // same number for all of them; 1 without a batch. nullopt: the first dim is something else.
+  std::optional<Size> FirstByRow(ValueId value) const;
   int64_t RankOf(ValueId value) const;
   // Returns whether dim `dim` of `value` and `other_dim` of `other` agree at each size of the axis.
   bool HaveSameSizes(ValueId value, int64_t dim, ValueId other, int64_t other_dim) const;
@@ -84,26 +83,33 @@ class LiveExtents {
   void Alias(ValueId value, ValueId like) { aliases_[value] = Resolved(like); }
 
  private:
-  using Shapes = std::vector<std::optional<Shape>>;
-
   LiveExtents() = default;
   ValueId Resolved(ValueId value) const;
-  bool Sample(const Graph& graph, const LiveAxes& axes);
+  absl::Status Read(const Graph& graph, const LiveAxes& axes);
+  // Fills in `sizes_` and `at_sizes_`.
+  void LookAlong(const std::string& axis);
   void Walk(const Graph& graph, const LiveAxes& axes);
   void VisitWindows(const Graph& graph, NodeId id);
   void Visit(const Graph& graph, NodeId id);
   std::optional<LiveDim> FindDim(const Graph& graph, const Node& node, ValueId output,
                                  int64_t dim) const;
-  std::optional<std::vector<int64_t>> SizesOf(ValueId value, int64_t dim) const;
+  // Returns what `size` is at each of `sizes_`; null where that says nothing about others.
+  const std::vector<int64_t>* AtSizes(Size size) const;
+  // Returns whether `size` is `repeats` times the extent, at every size of the axis.
+  bool Fits(Size size, const Extent& extent, int64_t repeats = 1) const;
   // Some dim of it has other sizes at other sizes of the axis.
   bool Follows(ValueId value) const;
   void Add(ValueId value, LiveDim dim);
 
-  bool has_others_ = false;     // the model has other axes
-  int64_t step_ = 1;            // all sizes of the axis are multiples of it
-  std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
-  std::vector<Shapes> shapes_;  // indexed by sample and value
-  Shapes of_many_rows_;         // empty: the model takes no such batch
+  bool has_others_ = false;  // the model has other axes
+  int64_t step_ = 1;         // all sizes of the axis are multiples of it
+  SizeReading reading_;
+  std::optional<Size> batch_;  // its symbol; none: the model has no batch
+  // Sizes of the axis, so many that sums of quotients that agree at them agree everywhere.
+  std::vector<int64_t> sizes_;
+  // The numbers that terms of the reading are at them, by id. Empty: no sum of quotients.
+  std::vector<std::vector<int64_t>> at_sizes_;
+  std::vector<bool> follows_;  // terms that hold the axis somewhere, by id
   std::map<ValueId, std::vector<LiveDim>> dims_;
   std::map<NodeId, std::vector<LiveWindows>> windows_;
   std::map<NodeId, std::vector<int64_t>> pads_;

@@ -76,7 +76,7 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
     absl::StatusOr<LiveExtents> extents = LiveExtents::Find(form.graph, axes);
     if (extents.ok()) live.push_back({axis.symbol, *std::move(extents)});
   }
-  LiveOutputs(form.graph, std::move(live), !batch.empty()).Run();
+  LiveOutputs(form.graph, std::move(live)).Run();
   if (!form.graph.Compact()) return absl::InternalError("the live form has a cycle");
   return form;
 }

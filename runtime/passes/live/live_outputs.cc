@@ -13,15 +13,23 @@
 #include "runtime/passes/live/live_form.h"
 
 namespace reprise {
+namespace {
+
+// Returns how many elements a step along each dim is.
+SizeList StridesOf(const SizeList& sizes) {
+  SizeList strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
+  return strides;
+}
+
+}  // namespace
 
 void LiveOutputs::Run() {
   if (axes_.empty()) return;
   for (size_t output = 0; output < graph_.outputs().size(); ++output) {
     const ValueId value = graph_.outputs()[output];
-    const Shape* shape = ShapeOf(value);
-    if (shape == nullptr || shape->empty()) continue;
-    if (has_batch_ && (*shape)[0] % LiveExtents::kBatch != 0) continue;
-    const int64_t rank = static_cast<int64_t>(shape->size());
+    if (!axes_.front().extents.FirstByRow(value).has_value()) continue;
+    const int64_t rank = static_cast<int64_t>(SizesOf(value)->size());
     for (int64_t dim = 1; dim < rank; ++dim) {
       const auto parts = PartsOf(value, dim);
       if (!parts.has_value() || !IsScattered(*parts)) continue;
@@ -40,13 +48,13 @@ std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::PartsOf(ValueId value
 
 std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::FindParts(ValueId value, int64_t dim) {
   const NodeId producer = graph_.value(value).producer;
-  if (producer == kNone || ShapeOf(value) == nullptr) return std::nullopt;
+  if (producer == kNone || SizesOf(value) == nullptr) return std::nullopt;
   const Node& node = graph_.node(producer);
   const OpRow* row = FindOp(node.op);
   if (row != nullptr && row->Has(kView)) return ThroughView(node, dim);
   if (node.op == ConcatOp::kName) {
     const int64_t axis = ConcatOp::From(node.attributes).axis;
-    const int64_t rank = static_cast<int64_t>(ShapeOf(value)->size());
+    const int64_t rank = static_cast<int64_t>(SizesOf(value)->size());
     if ((axis < 0 ? axis + rank : axis) == dim) return ThroughConcat(node, dim);
   }
   if (node.op == TransposeOp::kName) {
@@ -60,15 +68,18 @@ std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::FindParts(ValueId val
 // Dims with the elements of dim `dim` of the result.
 std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughView(const Node& node,
                                                                        int64_t dim) {
-  const Shape *from = ShapeOf(node.inputs[0]), *to = ShapeOf(node.outputs[0]);
+  const SizeList *from = SizesOf(node.inputs[0]), *to = SizesOf(node.outputs[0]);
   if (from == nullptr || to == nullptr) return std::nullopt;
-  const Shape from_strides = Strides(*from), to_strides = Strides(*to);
-  const int64_t elements = to_strides[dim] * (*to)[dim];
+  const SizeList from_strides = StridesOf(*from), to_strides = StridesOf(*to);
+  const auto at = static_cast<size_t>(dim);
+  const Size elements = to_strides[at] * (*to)[at];
   Part part = {.value = node.inputs[0], .first = -1, .last = -1};
   for (int64_t d = 0; d < static_cast<int64_t>(from->size()); ++d) {
-    if ((*from)[d] == 1) continue;
-    if (part.first < 0 && from_strides[d] * (*from)[d] == elements) part.first = d;
-    if (part.first >= 0 && part.last < 0 && from_strides[d] == to_strides[dim]) part.last = d;
+    const Size size = (*from)[static_cast<size_t>(d)];
+    const Size stride = from_strides[static_cast<size_t>(d)];
+    if (size.Same(1)) continue;
+    if (part.first < 0 && (stride * size).Same(elements)) part.first = d;
+    if (part.first >= 0 && part.last < 0 && stride.Same(to_strides[at])) part.last = d;
   }
   if (part.first < 0 || part.last < part.first) return std::nullopt;
   if (part.first == part.last) return PartsOf(part.value, part.first);
@@ -90,12 +101,13 @@ std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughConcat(const N
 std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughOperands(const Node& node,
                                                                            ValueId value,
                                                                            int64_t dim) {
-  const Shape& shape = *ShapeOf(value);
+  const LiveExtents& extents = axes_.front().extents;
+  const int64_t rank = extents.RankOf(value);
   for (const ValueId input : node.inputs) {
-    const Shape* own = input == kNone ? nullptr : ShapeOf(input);
-    if (own == nullptr || own->size() > shape.size()) continue;
-    const int64_t at = dim - static_cast<int64_t>(shape.size() - own->size());
-    if (at < 0 || (*own)[at] != shape[dim]) continue;
+    const int64_t own_rank = input == kNone ? 0 : extents.RankOf(input);
+    const int64_t at = dim - (rank - own_rank);
+    if (own_rank == 0 || own_rank > rank || at < 0) continue;
+    if (!extents.HaveSameSizes(value, dim, input, at)) continue;
     auto parts = PartsOf(input, at);
     if (parts.has_value()) return parts;
   }
@@ -118,7 +130,7 @@ bool LiveOutputs::IsScattered(const std::vector<Part>& parts) const {
       const bool live = AlongAxis(part.value, d).has_value();
       any = any || live;
       only_first = only_first && (!live || leads);
-      leads = leads && (*ShapeOf(part.value))[d] == 1;
+      leads = leads && (*SizesOf(part.value))[static_cast<size_t>(d)].Same(1);
     }
   }
   return any && !only_first;

@@ -28,8 +28,7 @@ class LiveOutputs {
   };
 
   // `axes`: those that the graph has an input for.
-  LiveOutputs(Graph& graph, std::vector<Axis> axes, bool has_batch)
-      : graph_(graph), axes_(std::move(axes)), has_batch_(has_batch) {}
+  LiveOutputs(Graph& graph, std::vector<Axis> axes) : graph_(graph), axes_(std::move(axes)) {}
 
   void Run();
 
@@ -46,7 +45,7 @@ class LiveOutputs {
   std::optional<std::vector<Part>> ThroughView(const Node& node, int64_t dim);
   std::optional<std::vector<Part>> ThroughConcat(const Node& node, int64_t dim);
   std::optional<std::vector<Part>> ThroughOperands(const Node& node, ValueId value, int64_t dim);
-  const Shape* ShapeOf(ValueId value) const { return axes_.front().extents.ShapeOf(value); }
+  const SizeList* SizesOf(ValueId value) const { return axes_.front().extents.SizesOf(value); }
 
   // Returns the axis that a dim lies along, and how many positions of it a request has.
   std::optional<std::pair<size_t, Extent>> AlongAxis(ValueId value, int64_t dim) const;
@@ -58,7 +57,6 @@ class LiveOutputs {
 
   Graph& graph_;
   const std::vector<Axis> axes_;
-  const bool has_batch_;
   std::string source_op_, source_name_;  // the answer that is looked at has them
   // The parts of dims that were followed back.
   std::map<std::pair<ValueId, int64_t>, std::optional<std::vector<Part>>> known_;

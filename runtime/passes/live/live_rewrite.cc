@@ -156,16 +156,12 @@ std::vector<LiveDim> LiveRewrite::LiveAmong(ValueId value, const std::vector<int
 }
 
 bool LiveRewrite::HasRowsOfBatch(ValueId value) const {
-  const Shape* shape = extents_.ShapeOf(value);
-  if (shape == nullptr || shape->empty()) return false;
-  return axes_.batch.empty() || ((*shape)[0] == LiveExtents::kBatch && extents_.HasAllRows(value));
+  const std::optional<Size> by_row = extents_.FirstByRow(value);
+  return by_row.has_value() && by_row->Same(1);
 }
 
 bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
-  const Shape* shape = extents_.ShapeOf(value);
-  if (shape == nullptr || dim.dim == 0 || dim.repeats != 1) return false;
-  return axes_.batch.empty() ||
-         ((*shape)[0] % LiveExtents::kBatch == 0 && extents_.HasAllRows(value));
+  return dim.dim != 0 && dim.repeats == 1 && extents_.FirstByRow(value).has_value();
 }
 
 void LiveRewrite::VisitWindows(NodeId id) {
@@ -352,8 +348,7 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
 }
 
 ValueId LiveRewrite::MaskAlong(ValueId value, int64_t dim) const {
-  const Shape* shape = extents_.ShapeOf(value);
-  if (shape == nullptr || axes_.batch.empty()) return kNone;
+  if (extents_.SizesOf(value) == nullptr || axes_.batch.empty()) return kNone;
   for (const ValueId input : graph_.inputs()) {
     const Value& mask = graph_.value(input);
     const bool lies_so = mask.dims.size() == 2 && !mask.name.starts_with(kLiveInput) &&

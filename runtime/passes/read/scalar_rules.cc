@@ -69,8 +69,7 @@ Size Negated(const ElementContext& context, Size truth) {
   return Choose(context.table, truth, 0, 1);
 }
 
-template <typename F>
-Size Folded(Arguments x, F f) {
+Size Folded(Arguments x, Size (*f)(Size, Size)) {
   Size folded = x[0];
   for (size_t i = 1; i < x.size(); ++i) folded = f(folded, x[i]);
   return folded;
