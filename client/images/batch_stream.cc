@@ -12,7 +12,7 @@ namespace reprise::images {
 namespace {
 
 absl::Status Unread() {
-  return absl::UnavailableError("the batches cannot be written: nobody reads them any more");
+  return absl::UnavailableError("the batches cannot be written: their pipe has no reader any more");
 }
 
 }  // namespace

@@ -45,13 +45,9 @@ class Scope {
     // Nodes are added after those that are there.
     const int count = nodes_.size();
     for (int i = 0; i < count; ++i) {
-      for (onnx::AttributeProto& attribute : *nodes_.Mutable(i)->mutable_attribute()) {
-        if (!attribute.has_g()) continue;
-        onnx::GraphProto& graph = *attribute.mutable_g();
-        std::vector<std::string> results;
-        for (const auto& output : graph.output()) results.push_back(output.name());
-        Scope(*graph.mutable_node(), std::move(results), version_, separator_, made_).Run();
-      }
+      ForEachGraphOf(*nodes_.Mutable(i), [&](onnx::GraphProto& graph) {
+        Scope(*graph.mutable_node(), ResultsOf(graph), version_, separator_, made_).Run();
+      });
       if (IsOnnx(nodes_[i], LoopOp::kName)) RewriteLoop(i);
     }
   }
@@ -262,10 +258,9 @@ class Scope {
 void CarryGrownListsAsTensors(onnx::ModelProto& model) {
   const std::string separator = FreeSeparator(model);
   int made = 0;
-  std::vector<std::string> results;
-  for (const auto& output : model.graph().output()) results.push_back(output.name());
-  const int64_t version = OnnxVersionIn(model.opset_import());
-  Scope(*model.mutable_graph()->mutable_node(), std::move(results), version, separator, made).Run();
+  Scope(*model.mutable_graph()->mutable_node(), ResultsOf(model.graph()),
+        OnnxVersionIn(model.opset_import()), separator, made)
+      .Run();
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
     std::vector<std::string> outputs(function.output().begin(), function.output().end());
     Scope(*function.mutable_node(), std::move(outputs), OnnxVersionIn(function.opset_import()),

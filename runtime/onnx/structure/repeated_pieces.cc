@@ -235,14 +235,10 @@ class PieceScope {
   void Run() {
     const int count = nodes_.size();  // Nodes are added after those that are there.
     for (int i = 0; i < count; ++i) {
-      for (onnx::AttributeProto& attribute : *nodes_.Mutable(i)->mutable_attribute()) {
-        if (!attribute.has_g()) continue;
-        onnx::GraphProto& graph = *attribute.mutable_g();
-        std::vector<std::string> results;
-        for (const auto& output : graph.output()) results.push_back(output.name());
+      ForEachGraphOf(*nodes_.Mutable(i), [&](onnx::GraphProto& graph) {
         const Around inside = {&graph.node(), &graph.initializer(), &around_};
-        PieceScope(*graph.mutable_node(), std::move(results), inside, separator_, made_).Run();
-      }
+        PieceScope(*graph.mutable_node(), ResultsOf(graph), inside, separator_, made_).Run();
+      });
     }
     bool changed = false;
     for (int i = 0; i < count; ++i)
@@ -326,10 +322,8 @@ void RepeatPiecesAtOnce(onnx::ModelProto& model, absl::Span<const absl::string_v
   int made = 0;
   if (OnnxVersionIn(model.opset_import()) >= kAxesAsInput) {
     onnx::GraphProto& graph = *model.mutable_graph();
-    std::vector<std::string> results;
-    for (const auto& output : graph.output()) results.push_back(output.name());
     const Around around = {&graph.node(), &graph.initializer(), nullptr, raw_data};
-    PieceScope(*graph.mutable_node(), std::move(results), around, separator, made).Run();
+    PieceScope(*graph.mutable_node(), ResultsOf(graph), around, separator, made).Run();
   }
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
     if (OnnxVersionIn(function.opset_import()) < kAxesAsInput) continue;

@@ -34,6 +34,12 @@ int UsesIn(const onnx::GraphProto& graph, const std::string& name) {
   return uses;
 }
 
+std::vector<std::string> ResultsOf(const onnx::GraphProto& graph) {
+  std::vector<std::string> results;
+  for (const auto& output : graph.output()) results.push_back(output.name());
+  return results;
+}
+
 void SetInt(onnx::NodeProto& node, const char* name, int64_t value) {
   onnx::AttributeProto& attribute = *node.add_attribute();
   attribute.set_name(name);
