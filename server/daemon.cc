@@ -228,6 +228,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                .data_memory = &data_memory_,
                .store = store_.store(),
                .captures = &captures_,
+               .audit_share = options.audit_share,
+               .audit_dir = options.audit_dir,
                .frozen = options.frozen,
                .eager = options.eager,
                .on_primed =

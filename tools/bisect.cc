@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
@@ -32,32 +29,10 @@ struct BisectFlags {
   bool json = false;
 };
 
-// The request, which points into the tensors.
 absl::StatusOr<MadeUpRequest> RequestToBisect(const BisectFlags& flags, const Model& model) {
-  if (flags.inputs.empty()) {
-    ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(model, flags.sizes));
-    return MakeUpRequest(model, sizes.sizes, kMadeUpIds);
-  }
-  std::string text = flags.inputs;
-  if (text[0] != '{') {
-    std::ifstream file(flags.inputs);
-    if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", flags.inputs, "'"));
-    text.assign((std::istreambuf_iterator<char>(file)), {});
-  }
-  const inference::ModelMetadataResponse metadata = MetadataOf(model);
-  MadeUpRequest made;
-  ASSIGN_OR_RETURN(made.tensors, ParseJsonInputs(text, metadata));
-  for (const auto& input : metadata.inputs()) {
-    const auto sent =
-        std::find_if(made.tensors.begin(), made.tensors.end(),
-                     [&](const OwnedTensor& tensor) { return tensor.name == input.name(); });
-    if (sent == made.tensors.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", input.name(), "' is not among the inputs"));
-    }
-  }
-  made.request = RequestOfTensors(model, made.tensors);
-  return made;
+  if (!flags.inputs.empty()) return RequestOfJson(model, flags.inputs);
+  ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(model, flags.sizes));
+  return MakeUpRequest(model, sizes.sizes, kMadeUpIds);
 }
 
 // Reads the file again, without any pass, and with the names of axes that `model` has found.

@@ -9,6 +9,7 @@
 
 namespace reprise::cli {
 
+void AddAudit(CLI::App& app, Action& action);
 void AddBisect(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);
 void AddCheck(CLI::App& app, Action& action);

@@ -117,6 +117,7 @@ std::vector<CommandGroup> CommandGroups() {
         {AddGraph,
          "reprise graph model.onnx --bucket b1_s128\n"
          "reprise graph model.onnx --bucket b1_s128 --without fuse_qkv"},
+        {AddAudit, "reprise audit model.onnx --requests recorded"},
         {AddBisect, "reprise bisect model.onnx --inputs inputs.json"},
         {AddReplay, "reprise replay model.onnx --bucket b1_s128 --launch 3 --values"},
         {AddStore, ""}}},

@@ -25,7 +25,8 @@ struct RecordedShape {
 // Returns a line, with its end.
 std::string RecordedLine(const std::string& model, const RecordedShape& shape);
 
-// Returns the shapes of `model` in the file; lines that name no model count for any. NOT_FOUND
+// Returns the shapes of `model` in the file; lines that name no model count for any,
+// and all do where `model` is empty. NOT_FOUND
 // where the file cannot be read, or has none of the model; INVALID_ARGUMENT names the line that is
 // no shape.
 absl::StatusOr<std::vector<RecordedShape>> ReadRecordedFile(const std::string& path,

@@ -41,6 +41,9 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       slices_(options_),
       miss_policy_(options_, cache_, captures_, slices_,
                    [this](const Model& model) { ConfirmPadding(model); }),
+      auditor_(options_,
+               [this](const Model& model, const RequestShape& shape, const Request& request,
+                      Stream& stream) { return Recompute(model, shape, request, stream); }),
       usage_(options_, cache_) {
   options_.choices = &choices_;
   if (metrics_file_ != nullptr) {
@@ -257,7 +260,23 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
+    auditor_.Consider(plan, run.target(), requests, responses);
   });
+}
+
+Response Engine::Recompute(const Model& model, const RequestShape& measured, const Request& request,
+                           Stream& stream) {
+  RequestShape shape = measured;
+  shape.exact = shape.rehearsal = true;
+  BatchPlan alone(model);
+  if (!alone.TryAdd(shape)) return {.status = absl::InternalError("a request does not fit alone")};
+  const Request* const pointer = &request;
+  BatchRun run(options_, cache_, eager_, misses_, alone,
+               {.outcome = CaptureOutcome::kEager, .decided = true}, {&pointer, 1}, stream,
+               /*stop=*/nullptr);
+  std::vector<Response> responses = run.Run(/*batch=*/0);
+  if (run.replay_ns() > 0) model.owner()->parameters().Forget(run.recipe());
+  return std::move(responses[0]);
 }
 
 void Engine::RunExact(const BatchPlan& plan, const Request& request, size_t i, Stream& stream,

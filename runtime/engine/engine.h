@@ -27,6 +27,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/audit/auditor.h"
 #include "runtime/engine/batch/batch_plan.h"
 #include "runtime/engine/batch/miss_policy.h"
 #include "runtime/engine/batch/slice_prover.h"
@@ -128,6 +129,11 @@ class Engine {
   // Measures, splits by rows where needed, runs, joins. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
+  // Answers `request`, which `shape` measured, alone, at its exact size, with a recipe that is kept
+  // nowhere; nothing counts that. Not for a model that is cut.
+  Response Recompute(const Model& model, const RequestShape& shape, const Request& request,
+                     Stream& stream);
+
   // Returns the symbolic graph, after the load passes, that recipes are compiled from: of padded
   // requests or of packed ones. A model which is cut has a graph that ends at its cuts.
   static const Graph& SymbolicGraph(const Model& model, bool packed);
@@ -207,6 +213,7 @@ class Engine {
   Captures captures_;
   const SliceProver slices_;
   MissPolicy miss_policy_;
+  Auditor auditor_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
   // Returns the texts of the recipes in memory that were captured for the graph of `model`.

@@ -587,6 +587,22 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.trace_file, flag.meaning);
      }},
+    {"--audit-share", "SHARE", "0.001",
+     "Share of padded answers that are computed again, exact and alone, while cores are idle, "
+     "within "
+     "1 % of their time. A model with an answer that differs runs exact until it is loaded again; "
+     "0: none",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.audit_share, flag.meaning)
+           ->check(CLI::Range(0.0, 1.0));
+     }},
+    {"--audit-dir", "DIR", "",
+     "Write the requests whose audited answers differ; they hold a client's data. None: they are "
+     "written nowhere",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.audit_dir, flag.meaning)
+           ->check(CLI::ExistingDirectory);
+     }},
     {"--dump-graphs", "DIR", "",
      "Write the graphs of each capture as text, one file for each "
      "capture",

@@ -114,6 +114,8 @@ struct Options {
   std::string trace_endpoint;        // where spans of requests go, by OTLP; empty: nowhere
   double trace_sample = 1;           // the share of requests that are traced, from 0 to 1
   std::string trace_file;            // file that captures and replays are written to; empty: none
+  double audit_share = 0.001;        // share of padded answers that are computed again
+  std::string audit_dir;             // folder of requests whose answers differed; empty: none
   std::string dump_graphs;           // folder of the graphs of captures; empty: none
   std::string metrics_file;          // JSON of all metrics; empty: none
   bool metrics_detail = false;       // every series, not those alone that a model needs

@@ -100,8 +100,11 @@ struct ModelMetrics {
   Series<Counter> tunes{
       scope,
       {"reprise_tunes_total", "Recipes replaced by one whose kernels were chosen by timing"}};
-  Series<Counter> probes{
-      scope, {"reprise_probes_total", "Runs of the padding certificate's measurements"}};
+  Series<Counter> probes{scope,
+                         {"reprise_probes_total",
+                          "Runs of the padding certificate's measurements",
+                          {},
+                          ScrapeView::kDetail}};
   SeriesBy<Counter> replays{
       scope,
       {"reprise_replays_total", "Batches of requests executed, by bucket", {}, ScrapeView::kFolded},
@@ -170,6 +173,21 @@ struct ModelMetrics {
       {"reprise_withheld_answers_total",
        "Answers that failed with INTERNAL rather than being sent in another form than the "
        "request's sizes promise: a bug of the server"}};
+  SeriesBy<Counter> audited_answers{
+      scope,
+      {"reprise_audited_answers_total",
+       "Padded answers that were computed again, alone and exact, after they were sent: equal, "
+       "different, or skipped for want of time (result)",
+       {},
+       ScrapeView::kAudits},
+      "result"};
+  Series<Gauge> audit_quarantined{
+      scope,
+      {"reprise_audit_quarantined",
+       "Axes that are no longer padded, since an audited answer was different; requests run at "
+       "exact sizes until the model is loaded again",
+       {},
+       ScrapeView::kAudits}};
   SeriesBy<Gauge> axis_certified{
       scope,
       {"reprise_axis_certified",

@@ -140,6 +140,15 @@ class ModelMetricsObserver final : public ModelObserver {
 
   void OnWithheldAnswer() override { metrics_.withheld_answers->Increment(); }
 
+  void OnAudit(AuditResult result) override {
+    metrics_.audited_answers.at(AuditResultName(result)).Increment();
+  }
+
+  void OnQuarantine(size_t axis) override {
+    OnAxisRefused(axis);
+    metrics_.audit_quarantined->Increment();
+  }
+
  private:
   struct Axis {
     prometheus::Counter* valid;
@@ -166,6 +175,7 @@ class ModelMetricsObserver final : public ModelObserver {
 
 std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec& spec) {
   ModelMetrics& metrics = catalogue_.Model(spec.id.name, std::to_string(spec.id.version));
+  metrics.audit_quarantined->Set(0);
   catalogue_.Announce(metrics,
                       {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {

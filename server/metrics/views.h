@@ -32,7 +32,8 @@ enum class ScrapeView {
   kCarried,
   kState,
   kCuts,
-  kHeld,  // the states that hold a model back: frozen, asleep
+  kHeld,    // the states that hold a model back: frozen, asleep
+  kAudits,  // answers that were computed again
 };
 
 class ViewTable {

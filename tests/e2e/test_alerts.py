@@ -22,8 +22,9 @@ from testing.repository import Repository
 X = {"x": np.ones((4, 5), np.float32)}
 # One request waits at most, and only where it is small.
 NARROW = 'parameters { key: "reprise.max_queue_tokens" value { string_value: "1" } }'
+# A kernel with a fault is none of these troubles: tests/deploy/rules_test.yml has it.
 TOLD = {rule["alert"] for group in yaml.safe_load(RULES[1].read_text())["groups"]
-        for rule in group["rules"] if rule["labels"]["severity"] == "critical"}
+        for rule in group["rules"] if rule["labels"]["severity"] == "critical"} - {"RepriseAuditQuarantined"}
 
 
 def fast_rules(folder):

@@ -70,7 +70,7 @@ def prometheus(module_repository, tmp_path_factory):
     hub.Folder(module_repository.root / "bert").sentence_transformer()
     module_repository.add("gpt", decoders.make("gqa"))
     module_repository.add("totals", stateful.totals(), config=stateful.totals_config())
-    store = ["--recipe-cache", tmp_path_factory.mktemp("store")]
+    store = ["--recipe-cache", tmp_path_factory.mktemp("store"), "--audit-share", "1"]
     with (Daemon(module_repository, *store, metrics_detail=False) as one,
           Daemon(module_repository, *store, metrics_detail=False) as other):
         server = Prometheus(tmp_path_factory.mktemp("prometheus"), {

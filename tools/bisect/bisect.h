@@ -12,7 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "tools/bisect/difference.h"
+#include "runtime/engine/audit/difference.h"
 #include "tools/bisect/trial.h"
 
 namespace reprise::cli {

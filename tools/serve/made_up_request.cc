@@ -1,14 +1,18 @@
 #include "tools/serve/made_up_request.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/json_inputs.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/shapes/dim_expression.h"
 #include "server/wire/datatype.h"
@@ -111,6 +115,29 @@ absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes&
   MadeUpRequest made;
   ASSIGN_OR_RETURN(made.tensors, RandomInputs(metadata, {.max_id = max_id}, random));
   made.request = RequestOf(model, made.tensors);
+  return made;
+}
+
+absl::StatusOr<MadeUpRequest> RequestOfJson(const Model& model, const std::string& json) {
+  std::string text = json;
+  if (!absl::StartsWith(text, "{")) {
+    std::ifstream file(json);
+    if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", json, "'"));
+    text.assign((std::istreambuf_iterator<char>(file)), {});
+  }
+  const inference::ModelMetadataResponse metadata = MetadataOf(model);
+  MadeUpRequest made;
+  ASSIGN_OR_RETURN(made.tensors, ParseJsonInputs(text, metadata));
+  for (const auto& input : metadata.inputs()) {
+    const auto sent =
+        std::find_if(made.tensors.begin(), made.tensors.end(),
+                     [&](const OwnedTensor& tensor) { return tensor.name == input.name(); });
+    if (sent == made.tensors.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", input.name(), "' is not among the inputs"));
+    }
+  }
+  made.request = RequestOfTensors(model, made.tensors);
   return made;
 }
 

@@ -37,6 +37,10 @@ inline constexpr int64_t kMadeUpIds = 1000;
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,
                                             int64_t max_id, uint64_t seed = 1);
 
+// Returns the request that `json` holds, in a form of client/cli/json_inputs.h, or a file of it.
+// NOT_FOUND where that cannot be read, INVALID_ARGUMENT where an input is missing.
+absl::StatusOr<MadeUpRequest> RequestOfJson(const Model& model, const std::string& json);
+
 // Returns the inputs that a request must have, as a client sees them: open dims are -1.
 inference::ModelMetadataResponse MetadataOf(const Model& model);
 // Returns the request of `tensors`, the tensors of MetadataOf(model), by name and in any order.

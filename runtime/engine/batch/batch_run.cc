@@ -198,7 +198,11 @@ absl::Status BatchRun::FindRecipe() {
       recipe->note = {.model = model_.id().name, .version = model_.id().version, .bucket = "eager"};
       return recipe;
     };
-    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), prepare));
+    if (plan_.shapes()[0].rehearsal) {  // No request will need it.
+      ASSIGN_OR_RETURN(recipe_, prepare());
+    } else {
+      ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), prepare));
+    }
   } else {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);

@@ -79,6 +79,8 @@ class MeteredModel final : public ModelObserver {
     next_->OnReferenceKernel(op, node);
   }
   void OnWithheldAnswer() override { next_->OnWithheldAnswer(); }
+  void OnAudit(AuditResult result) override { next_->OnAudit(result); }
+  void OnQuarantine(size_t axis) override { next_->OnQuarantine(axis); }
   void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
     next_->OnBuckets(report, labels);
   }

@@ -30,12 +30,24 @@ void PaddingProgress::Finish(std::map<size_t, AxisCertificate> certificates) {
   }
   {
     MutexLock lock(mutex_);
-    for (const auto& [axis, certificate] : finished) {
+    for (auto& [axis, certificate] : finished) {
+      if (quarantined_.contains(axis)) continue;
       proved_to_[axis].store(certificate->certified ? kAnySize : 0, std::memory_order_release);
+      finished_[axis].swap(certificate);
     }
-    finished_.swap(finished);
   }
   End();
+}
+
+void PaddingProgress::Quarantine(size_t axis, AxisCertificate certificate,
+                                 const std::string& reason) {
+  certificate.certified = certificate.proved = false;
+  certificate.reason = reason;
+  auto quarantined = std::make_shared<const AxisCertificate>(std::move(certificate));
+  MutexLock lock(mutex_);
+  proved_to_[axis].store(0, std::memory_order_release);
+  quarantined_.insert(axis);
+  finished_[axis].swap(quarantined);
 }
 
 void PaddingProgress::GiveUp() {

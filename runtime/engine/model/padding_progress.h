@@ -12,6 +12,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "runtime/base/mutex.h"
@@ -47,8 +49,11 @@ class PaddingProgress {
   // Ends the proof where not even that could be found out: an axis that is not proved to any size
   // by then is not padded. Needs no memory.
   void GiveUp();
-  // Returns the certificate that Finish gave `axis`; null before, and for an axis that was not
-  // deferred.
+  // Takes the certificate of axis `axis` away, which was `certificate`: a request showed that it does
+  // not hold, as `reason` says. It stays so, whatever Finish says.
+  void Quarantine(size_t axis, AxisCertificate certificate, const std::string& reason);
+  // Returns the certificate that Finish, or Quarantine, gave `axis`; null before, and for an axis
+  // that was not deferred.
   std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;
 
  private:
@@ -63,6 +68,7 @@ class PaddingProgress {
   mutable Mutex mutex_;
   std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
   std::map<size_t, std::shared_ptr<const AxisCertificate>> finished_ GUARDED_BY(mutex_);
+  std::set<size_t> quarantined_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -42,6 +42,11 @@ struct EngineOptions {
   RecipeStore* store = nullptr;
   // Where captures run; null: on the requesting threads. See Engine::Prepare.
   CapturePool* captures = nullptr;
+  // The share of padded answers that are computed again (engine/audit/auditor.h); 0: none. Needs
+  // `captures`.
+  double audit_share = 0;
+  // The folder that requests are written to whose answers differ; empty: they are kept nowhere.
+  std::string audit_dir;
   bool frozen = false;  // no model captures anything for a request
   bool eager = false;   // every model runs op by op: CapturePolicy::kOff
   // Holds the results of timing kernels; the engine has its own.

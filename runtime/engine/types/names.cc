@@ -81,6 +81,18 @@ absl::string_view EvictionReasonName(EvictionReason reason) {
   return "";
 }
 
+absl::string_view AuditResultName(AuditResult result) {
+  switch (result) {
+    case AuditResult::kEqual:
+      return "equal";
+    case AuditResult::kDifferent:
+      return "different";
+    case AuditResult::kSkipped:
+      return "skipped";
+  }
+  return "";
+}
+
 const char* BucketModeName(BucketMode mode) {
   switch (mode) {
     case BucketMode::kOff:

@@ -99,6 +99,15 @@ struct ModelObserverSpec {
   std::vector<std::string> eager_ops;  // ops of nodes at which the model is cut
 };
 
+// The outcome of computing an answer again: see engine/audit/auditor.h.
+enum class AuditResult {
+  kEqual,
+  kDifferent,
+  kSkipped,  // no time, or no room, was left for it
+};
+inline constexpr int kNumAuditResults = 3;
+absl::string_view AuditResultName(AuditResult result);  // "equal", "different", "skipped"
+
 // One model version's events.
 class ModelObserver {
  public:
@@ -136,6 +145,11 @@ class ModelObserver {
   // Called when an answer was not sent, since it did not have the form that the request's sizes
   // promise: a bug.
   virtual void OnWithheldAnswer() {}
+  // Called when an answer was computed again, or should have been.
+  virtual void OnAudit(AuditResult result) {}
+  // Called when padding along an axis (index in ModelObserverSpec::axes) ends, since an answer was
+  // another one than without.
+  virtual void OnQuarantine(size_t axis) {}
   // Called after each look at the traffic, and when another set of buckets is in force. `labels`:
   // Model::BucketLabels() now.
   virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}

@@ -1,10 +1,10 @@
-#include "tools/bisect/difference.h"
+#include "runtime/engine/audit/difference.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace reprise::cli {
+namespace reprise {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -42,4 +42,4 @@ Difference DifferenceOf(const std::vector<Tensor>& answer, const std::vector<Ten
   return worst;
 }
 
-}  // namespace reprise::cli
+}  // namespace reprise

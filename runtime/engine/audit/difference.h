@@ -6,7 +6,7 @@
 
 #include "runtime/graph/tensor.h"
 
-namespace reprise::cli {
+namespace reprise {
 
 struct Difference {
   // The largest distance of two elements, divided by the largest number of the right output;
@@ -18,4 +18,4 @@ struct Difference {
 // `answer` and `right` have equally many outputs.
 Difference DifferenceOf(const std::vector<Tensor>& answer, const std::vector<Tensor>& right);
 
-}  // namespace reprise::cli
+}  // namespace reprise
