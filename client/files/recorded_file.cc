@@ -49,7 +49,9 @@ absl::StatusOr<std::vector<RecordedShape>> ReadRecordedFile(const std::string& p
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.empty()) continue;
     const ordered_json json = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("model_name") && !model.empty() && json["model_name"] != model) continue;
+    if (json.is_object() && json.contains("model_name") && !model.empty() &&
+        json["model_name"] != model)
+      continue;
     auto shape = json.is_discarded() ? absl::InvalidArgumentError("it is no JSON") : ShapeOf(json);
     if (!shape.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -49,8 +49,8 @@ class PaddingProgress {
   // Ends the proof where not even that could be found out: an axis that is not proved to any size
   // by then is not padded. Needs no memory.
   void GiveUp();
-  // Takes the certificate of axis `axis` away, which was `certificate`: a request showed that it does
-  // not hold, as `reason` says. It stays so, whatever Finish says.
+  // Takes the certificate of axis `axis` away, which was `certificate`: a request showed that it
+  // does not hold, as `reason` says. It stays so, whatever Finish says.
   void Quarantine(size_t axis, AxisCertificate certificate, const std::string& reason);
   // Returns the certificate that Finish, or Quarantine, gave `axis`; null before, and for an axis
   // that was not deferred.
