@@ -18,6 +18,7 @@ COPY CMakeLists.txt CMakePresets.json ./
 COPY cmake cmake
 COPY proto proto
 COPY runtime runtime
+COPY command_line command_line
 COPY server server
 COPY client client
 COPY tools tools

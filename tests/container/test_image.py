@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import container
-from testing.daemon import SOURCE
 from testing.inference import assert_same_answer, infer, reference, tensors, text_inputs
 from testing.repository import MINILM, Repository
 
@@ -184,12 +183,3 @@ def test_stays_within_a_memory_limit_under_traffic_of_every_bucket(root, config,
         assert limit.peak_bytes() <= LIMIT
     finally:
         limit.remove()
-
-
-def test_dockerfile_builds_from_what_dockerignore_lets_through():
-    """Every COPY source is in the context."""
-    allowed = {line[1:].strip() for line in (SOURCE / ".dockerignore").read_text().splitlines()
-               if line.startswith("!")}
-    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", (SOURCE / "Dockerfile").read_text(),
-                              re.M):
-        assert set(sources.split()) <= allowed

@@ -291,6 +291,17 @@ def test_the_image_is_whole_and_small(folder):
     assert not [name for name in members if re.search(r"bin/(sh|bash|apt|dpkg|perl|gcc)$", name)]
 
 
+def test_the_dockerfile_copies_all_that_the_build_reads():
+    """A folder that the build enters and the image's stage lacks would end it at its first line."""
+    text = (SOURCE / "Dockerfile").read_text()
+    copied = {source for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M) for source in line.split()}
+    allowed = {line[1:].strip() for line in (SOURCE / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert copied == allowed
+    top = (SOURCE / "CMakeLists.txt").read_text()
+    without_tests = top[:top.index("if(REPRISE_TESTS)")]
+    assert set(re.findall(r"add_subdirectory\((\S+)\)", without_tests)) <= copied
+
+
 def test_image_and_dockerfile_start_alike():
     text = (SOURCE / "Dockerfile").read_text()
     final = text[text.index("FROM scratch"):].replace("\\\n", " ")
