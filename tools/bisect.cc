@@ -68,7 +68,7 @@ absl::StatusOr<BisectSubject> BisectedSubject(const Model& model, const Request&
 
 std::string OffBy(double value) { return FormatText("%.2g", value); }
 
-void PrintCulpritJson(const Culprit& culprit, const std::string& output) {
+absl::Status PrintCulpritJson(const Culprit& culprit, const std::string& output) {
   nlohmann::ordered_json json = {{"agrees", culprit.agrees},
                                  {"difference", OffBy(culprit.difference.value)},
                                  {"output", output},
@@ -84,7 +84,7 @@ void PrintCulpritJson(const Culprit& culprit, const std::string& output) {
                                {"difference", OffBy(verdict.difference)},
                                {"wrong", verdict.wrong}});
   }
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  return PrintJson(json);
 }
 
 void PrintCulprit(const Culprit& culprit, const std::string& output) {
@@ -133,7 +133,8 @@ absl::Status RunBisect(const BisectFlags& flags) {
   ASSIGN_OR_RETURN(const BisectSubject subject, BisectedSubject(*model, made.request));
   ASSIGN_OR_RETURN(const Culprit culprit, Bisect(subject, local.device, flags.options));
   const std::string& output = model->outputs()[culprit.difference.output].name;
-  flags.json ? PrintCulpritJson(culprit, output) : PrintCulprit(culprit, output);
+  if (flags.json) RETURN_IF_ERROR(PrintCulpritJson(culprit, output));
+  if (!flags.json) PrintCulprit(culprit, output);
   if (culprit.agrees) return absl::OkStatus();
   return absl::InternalError(
       culprit.pass_is_wrong

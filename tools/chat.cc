@@ -37,6 +37,7 @@ struct ChatFlags {
   SamplingOptions sampling;
   int64_t context = 0, memory_mb = 1024;
   int threads = 1;
+  bool json = false;
 };
 
 std::atomic<bool> interrupted{false};
@@ -45,6 +46,7 @@ void OnInterrupt(int) { interrupted = true; }
 
 // An answer, as far as it came.
 struct ChatAnswer {
+  bool is_shown = true;  // as it comes
   std::string content;
   struct Call {
     std::string id, name, arguments;
@@ -61,16 +63,20 @@ void Show(const std::string& text) {
   std::fflush(stdout);
 }
 
+void ShowPart(const ChatAnswer& answer, const std::string& text) {
+  if (answer.is_shown) Show(text);
+}
+
 // Adds a part of a call, and shows it.
 void AddCall(size_t index, const std::string& id, const std::string& name,
              const std::string& arguments, ChatAnswer& answer) {
   if (answer.calls.size() <= index) {
     answer.calls.resize(index + 1);
     answer.calls[index] = {.id = id.empty() ? absl::StrCat("call_", index) : id, .name = name};
-    Show(absl::StrCat(index > 0 || !answer.content.empty() ? "\n" : "", name, " "));
+    ShowPart(answer, absl::StrCat(index > 0 || !answer.content.empty() ? "\n" : "", name, " "));
   }
   answer.calls[index].arguments += arguments;
-  Show(arguments);
+  ShowPart(answer, arguments);
 }
 
 // The source of answers: a model in this process, or a server.
@@ -121,7 +127,7 @@ class LocalPartner : public ChatPartner {
       reader.emplace(ToolFormOf(texts_->package().chat_template));
     }
     AnswerText text(texts_, wishes, 0);
-    ChatAnswer answer;
+    ChatAnswer answer = {.is_shown = !flags_.json};
     const int64_t start = NowNs();
     GenerationRequest request = {.sampling = flags_.sampling};
     request.ids.assign(tokens.ids.begin(), tokens.ids.end());
@@ -162,7 +168,7 @@ class LocalPartner : public ChatPartner {
       }
     }
     answer.content += parts.content;
-    Show(parts.content);
+    ShowPart(answer, parts.content);
     for (const ToolCallPart& part : parts.calls) {
       AddCall(static_cast<size_t>(part.index), "", part.name, part.arguments, answer);
     }
@@ -197,7 +203,7 @@ class ServerPartner : public ChatPartner {
           {"type", "json_schema"},
           {"json_schema", {{"name", "answer"}, {"schema", nlohmann::json::parse(schema_)}}}};
     }
-    ChatAnswer answer;
+    ChatAnswer answer = {.is_shown = !flags_.json};
     absl::Status failed;
     const int64_t start = NowNs();
     ASSIGN_OR_RETURN(const HttpTarget target, flags_.server.Http());
@@ -230,7 +236,7 @@ class ServerPartner : public ChatPartner {
         // Until the usage comes, which it does not where the answer is interrupted.
         if (!delta["content"].get_ref<const std::string&>().empty()) ++answer.tokens;
         answer.content += delta["content"].get<std::string>();
-        Show(delta["content"].get<std::string>());
+        ShowPart(answer, delta["content"].get<std::string>());
       }
       for (const auto& call : delta.value("tool_calls", nlohmann::json::array())) {
         const nlohmann::json function = call.value("function", nlohmann::json::object());
@@ -314,7 +320,8 @@ void PrintSpeed(const ChatAnswer& answer) {
 // The conversation so far.
 class Chat {
  public:
-  Chat(const ChatFlags& flags, ChatJson tools) : system_(flags.system), tools_(std::move(tools)) {
+  Chat(const ChatFlags& flags, ChatJson tools)
+      : system_(flags.system), tools_(std::move(tools)), json_(flags.json) {
     Clear();
   }
 
@@ -353,7 +360,7 @@ class Chat {
         messages_.erase(messages_.end() - 1);
         return answer.status();
       }
-      Show("\n");
+      if (!json_) Show("\n");
       PrintSpeed(*answer);
       ChatJson message = {{"role", "assistant"}, {"content", answer->content}};
       for (const ChatAnswer::Call& call : answer->calls) {
@@ -362,6 +369,7 @@ class Chat {
              {"type", "function"},
              {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
       }
+      if (json_) RETURN_IF_ERROR(PrintJsonLine(message));
       messages_.push_back(std::move(message));
       if (answer->calls.empty() || interrupted.exchange(false)) return absl::OkStatus();
       for (const ChatAnswer::Call& call : answer->calls) {
@@ -378,6 +386,7 @@ class Chat {
  private:
   std::string system_;
   const ChatJson tools_;
+  const bool json_;  // each answer is printed as a message
   ChatJson messages_;
 };
 
@@ -450,6 +459,7 @@ void AddChat(CLI::App& app, Action& action) {
   command->add_option("--cache-mb", flags->memory_mb, "Memory for the KV cache, in MiB")
       ->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads of a step")->capture_default_str();
+  AddJson(*command, flags->json);
   command->callback([flags, server, &action] {
     flags->has_server = server->count() > 0;
     action = [flags] { return RunChat(*flags); };

@@ -159,7 +159,7 @@ std::string AsJson(const DiffSide& was, const DiffSide& now, const std::vector<s
   for (const Row& row : rows) {
     if (row.differs) json["rows"].push_back({{"was", row.was}, {"now", row.now}});
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace

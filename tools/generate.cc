@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,6 +42,7 @@ struct GenerateOptions {
   int threads = 1;
   bool speculate = true;
   bool speed = false;
+  bool json = false;
 };
 
 struct Answer {
@@ -80,21 +82,49 @@ void PrintAnswers(std::vector<std::vector<Answer>>& answers) {
   }
 }
 
+nlohmann::ordered_json JsonOfAnswers(std::vector<std::vector<Answer>>& answers) {
+  auto list = nlohmann::ordered_json::array();
+  for (size_t prompt = 0; prompt < answers.size(); ++prompt) {
+    for (Answer& answer : answers[prompt]) {
+      nlohmann::ordered_json& one = list.emplace_back();
+      one = {{"prompt", prompt}, {"finish", answer.finish}, {"ids", answer.ids}};
+      if (answer.text.has_value()) one["text"] = answer.text->Take(/*ended=*/true);
+      if (!answer.logprobs.empty()) one["logprobs"] = answer.logprobs;
+      if (!answer.status.ok()) one["error"] = std::string(answer.status.message());
+    }
+  }
+  return list;
+}
+
+double MedianMs(std::vector<int64_t> ns) {
+  if (ns.empty()) return 0.0;
+  std::nth_element(ns.begin(), ns.begin() + ns.size() / 2, ns.end());
+  return static_cast<double>(ns[ns.size() / 2]) * 1e-6;
+}
+
+nlohmann::ordered_json JsonOfSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
+                                   const std::vector<int64_t>& next, int64_t ns) {
+  return {{"prompt_tokens", stats.prompt_tokens},
+          {"new_tokens", stats.generated_tokens},
+          {"seconds", static_cast<double>(ns) * 1e-9},
+          {"first_token_ms", MedianMs(first)},
+          {"next_token_ms", MedianMs(next)},
+          {"steps", stats.steps},
+          {"preempted", stats.set_backs},
+          {"drafts_right", stats.drafts_right},
+          {"drafts_wrong", stats.drafts_wrong}};
+}
+
 void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
                 const std::vector<int64_t>& next, int64_t ns) {
-  const auto median = [](std::vector<int64_t> values) {
-    if (values.empty()) return 0.0;
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return static_cast<double>(values[values.size() / 2]) * 1e-6;
-  };
   std::printf(
       "%lld prompt tokens, %lld new ones in %.1f ms: %.1f new tokens a second; first token "
       "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld preempted, "
       "%lld of %lld drafted tokens right\n",
       static_cast<long long>(stats.prompt_tokens), static_cast<long long>(stats.generated_tokens),
       static_cast<double>(ns) * 1e-6,
-      static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), median(first),
-      median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs),
+      static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), MedianMs(first),
+      MedianMs(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs),
       static_cast<long long>(stats.drafts_right),
       static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
@@ -153,7 +183,7 @@ absl::Status Generate(const GenerateOptions& options) {
   const int64_t begin = local.clock.NowNs();
   ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
                    Generator::Create(local.engine, model, std::move(wanted)));
-  if (options.speed) {
+  if (options.speed && !options.json) {
     std::printf("%s, made in %.1f ms\n", generator->Describe().c_str(),
                 static_cast<double>(local.clock.NowNs() - begin) * 1e-6);
   }
@@ -197,6 +227,11 @@ absl::Status Generate(const GenerateOptions& options) {
   }
   if (next.empty()) next = std::move(beside);
   const int64_t ns = local.clock.NowNs() - start;
+  if (options.json) {
+    nlohmann::ordered_json json = {{"model", options.path}, {"answers", JsonOfAnswers(answers)}};
+    if (options.speed) json["speed"] = JsonOfSpeed(generator->Stats(), first, next, ns);
+    return PrintJson(json);
+  }
   PrintAnswers(answers);
   if (options.speed) PrintSpeed(generator->Stats(), first, next, ns);
   return absl::OkStatus();
@@ -289,6 +324,7 @@ void AddGenerate(CLI::App& app, Action& action) {
                     "No speculative decoding: one token "
                     "of a sequence in each step");
   command->add_flag("--speed", options->speed, "Say how fast it was");
+  AddJson(*command, options->json);
   command->callback([options, &action] { action = [options] { return Generate(*options); }; });
 }
 

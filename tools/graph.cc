@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -54,18 +55,38 @@ class Steps {
     const int times = ++times_[std::string(run.pass)];
     names_.push_back(times == 1 ? std::string(run.pass) : absl::StrCat(run.pass, ":", times));
     nodes_ = graph.live_nodes();
+    const bool wanted = names_.back() == options_.after;
+    found_ = found_ || wanted;
+    if (options_.json) {
+      nlohmann::ordered_json& step = steps_.emplace_back();
+      step = {{"step", names_.back()},
+              {"changed", run.changed},
+              {"nodes", nodes_},
+              {"ms", static_cast<double>(run.ns) * 1e-6}};
+      if (wanted || (options_.each && run.changed)) step["graph"] = Print(graph);
+      return;
+    }
     if (options_.each) PrintStep(run, graph);
-    if (names_.back() == options_.after) {
+    if (wanted) {
       std::printf("// %zu nodes after %s\n%s", nodes_, options_.after.c_str(),
                   Print(graph).c_str());
-      found_ = true;
     }
   }
 
-  // Prints the last graph, where that was asked for; an error where the step never came.
-  absl::Status Finish(const Graph& graph, const std::string& at) const {
+  // Prints the last graph, where that was asked for; an error where the step never came. `sizes`
+  // are
+  // "" where they are symbolic.
+  absl::Status Finish(const Graph& graph, const std::string& sizes) const {
+    const bool shows_last = !options_.each && options_.after.empty();
+    if (options_.json && (options_.each || found_ || shows_last)) {
+      nlohmann::ordered_json json = {
+          {"model", options_.path}, {"sizes", sizes}, {"steps", steps_}, {"nodes", nodes_}};
+      if (shows_last) json["graph"] = Print(graph);
+      return PrintJson(json);
+    }
     if (options_.each || found_) return absl::OkStatus();
-    if (options_.after.empty()) {
+    if (shows_last) {
+      const std::string at = sizes.empty() ? " with symbolic shapes" : absl::StrCat(" at ", sizes);
       std::printf("// %zu nodes%s\n%s", nodes_, at.c_str(), Print(graph).c_str());
       return absl::OkStatus();
     }
@@ -94,6 +115,7 @@ class Steps {
   const GraphOptions& options_;
   std::map<std::string, int> times_;  // that a pass has run
   std::vector<std::string> names_;
+  nlohmann::ordered_json steps_ = nlohmann::ordered_json::array();
   size_t nodes_ = 0;
   bool found_ = false;
 };
@@ -109,7 +131,7 @@ absl::Status PrintSymbolic(const GraphOptions& options) {
     if (input.optional && value != kNone) model.graph.value(value).overridable = false;
   }
   RETURN_IF_ERROR(WatchLoadPasses(model.graph, steps.PassOptions(), steps.Watcher()));
-  return steps.Finish(model.graph, " with symbolic shapes");
+  return steps.Finish(model.graph, "");
 }
 
 // Returns the key of the recipe that `options.bucket` names.
@@ -137,7 +159,7 @@ absl::Status PrintSpecialized(const GraphOptions& options) {
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding));
   steps.Add({.pass = kSpecialize, .changed = true, .ns = local.clock.NowNs() - start}, graph);
   RETURN_IF_ERROR(WatchCapturePasses(graph, steps.PassOptions(), steps.Watcher()));
-  return steps.Finish(graph, absl::StrCat(" at ", key.binding.ToString()));
+  return steps.Finish(graph, key.binding.ToString());
 }
 
 // Returns "" where `name` is a pass, or a step where steps are asked for; else the fault.
@@ -194,6 +216,7 @@ void AddGraph(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->check([](const std::string& name) { return CheckName(name, /*steps=*/false); })
       ->type_name("PASS");
+  AddJson(*command, options.json);
   AddPrecision(*command, flags->precision, "As `reprise.precision` of config.pbtxt");
   command->callback([flags, &action] {
     flags->options.precision = *ParsePrecision(flags->precision);

@@ -331,7 +331,7 @@ std::string RecompilationsJson(const Recompilations& table) {
     cells["step"] = row.step;
     for (const Column& column : kColumns) cells[column.name] = row.*column.cell;
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 void AddRecompiles(CLI::App& app, Action& action) {

@@ -339,10 +339,6 @@ absl::StatusOr<std::shared_ptr<Model>> LoadExactly(LocalEngine& local, const std
                             .confirm_padding_later = true});
 }
 
-void PrintReport(const nlohmann::ordered_json& report) {
-  std::printf("%s\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-}
-
 absl::Status RunRewrite(const RewriteFlags& flags) {
   LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
@@ -421,7 +417,7 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
   };
   if (done == 0) {
     tell(*was);
-    if (flags.json) PrintReport(report);
+    if (flags.json) RETURN_IF_ERROR(PrintJson(report));
     return absl::FailedPreconditionError(
         absl::StrCat("nothing was rewritten, ", flags.out, " is not written"));
   }
@@ -457,8 +453,7 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
     report["compared"] = {{"runs", checked->runs},
                           {"elements", checked->elements},
                           {"largest_difference", checked->largest}};
-    PrintReport(report);
-    return absl::OkStatus();
+    return PrintJson(report);
   }
   std::printf(
       "%s: %lld rewritten; compared with %s in %lld runs, %lld elements of answers, the "

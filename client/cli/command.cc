@@ -82,13 +82,30 @@ absl::StatusOr<HttpTarget> ServerFlags::Http() const {
   return target;
 }
 
-void AddJson(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "Print the answer as JSON, whose fields docs/cli.md describes");
+CLI::Option* AddJson(CLI::App& command, bool& json) {
+  return command.add_flag("--json", json,
+                          "Print the answer as JSON, whose fields docs/cli.md describes");
 }
 
 absl::Status PrintJson(const google::protobuf::Message& message) {
   std::printf("%s\n", MessageToJson(message, /*indent=*/2).c_str());
   return absl::OkStatus();
+}
+
+absl::Status PrintJson(const nlohmann::ordered_json& json) {
+  std::fputs(JsonText(json).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status PrintJsonLine(const nlohmann::ordered_json& json) {
+  std::printf("%s\n",
+              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+std::string JsonText(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reprise::cli

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/status.h"
@@ -73,9 +74,14 @@ struct ServerFlags {
   absl::StatusOr<HttpTarget> Http() const;
 };
 
-// Adds the flag --json, for which a command prints the message that it would show as tables.
-void AddJson(CLI::App& command, bool& json);
+// Adds the flag --json, for which a command prints as JSON what it would show as tables or lines.
+CLI::Option* AddJson(CLI::App& command, bool& json);
 // Prints it, indented; always OK.
 absl::Status PrintJson(const google::protobuf::Message& message);
+absl::Status PrintJson(const nlohmann::ordered_json& json);
+// Prints a line and flushes it, for commands that print one after another as they come; always OK.
+absl::Status PrintJsonLine(const nlohmann::ordered_json& json);
+// Returns it indented, with a newline at its end. Bytes that are not UTF-8 are replaced.
+std::string JsonText(const nlohmann::ordered_json& json);
 
 }  // namespace reprise::cli

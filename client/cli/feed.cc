@@ -58,6 +58,7 @@ struct FeedFlags {
   std::string replica;        // "0/4"
   std::string default_boxes;  // that objects are matched with
   bool quiet = false;
+  bool json = false;
 };
 
 absl::StatusOr<images::ImageSet> ReadImages(const FeedFlags& flags) {
@@ -130,8 +131,39 @@ std::vector<int64_t> Largest(absl::Span<const float> scores, int64_t count) {
   return places;
 }
 
-// A line for each image: its path, and the classes with the largest scores where the first output
-// has scores, [batch, classes].
+// Returns a line about an image: its path, and the classes with the largest scores. `scores`: of
+// each class; empty where the output has none.
+std::string ImageLine(const images::ImageEntry& entry, absl::Span<const float> scores,
+                      absl::Span<const int64_t> largest, const client::OutputTensor& output) {
+  std::string line = entry.path;
+  for (const int64_t place : largest) {
+    absl::StrAppend(&line, "\t", place, " ", Fixed(scores[static_cast<size_t>(place)], 4));
+  }
+  if (largest.empty()) {
+    absl::StrAppend(&line, "\t", std::string(output.name), " ", output.datatype, " ",
+                    client::ShapeText(output.shape));
+  }
+  return line;
+}
+
+// Returns the same as JSON.
+nlohmann::ordered_json ImageJson(const images::ImageEntry& entry, absl::Span<const float> scores,
+                                 absl::Span<const int64_t> largest,
+                                 const client::OutputTensor& output) {
+  nlohmann::ordered_json json = {{"image", entry.path}};
+  if (entry.label.has_value()) json["label"] = *entry.label;
+  for (const int64_t place : largest) {
+    json["classes"].push_back({{"class", place}, {"score", scores[static_cast<size_t>(place)]}});
+  }
+  if (largest.empty()) {
+    json["output"] = {
+        {"name", output.name}, {"datatype", output.datatype}, {"shape", output.shape}};
+  }
+  return json;
+}
+
+// Prints a line for each image, and counts it. The first output has scores where it is
+// [batch, classes].
 absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, int64_t rows,
                   const InferResult& result, Tally& tally) {
   tally.images += batch.rows();
@@ -143,22 +175,23 @@ absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, int64_t rows,
       scores.ok() && output.shape.size() == 2 && output.shape[0] == rows && output.shape[1] > 0;
   for (size_t row = 0; row < batch.samples.size(); ++row) {
     const images::ImageEntry& entry = *batch.samples[row].entry;
-    std::string line = entry.path;
+    absl::Span<const float> own;
+    std::vector<int64_t> largest;
     if (has_scores) {
       const auto classes = static_cast<size_t>(output.shape[1]);
-      const absl::Span<const float> own = scores->subspan(row * classes, classes);
-      for (const int64_t place : Largest(own, flags.top)) {
-        absl::StrAppend(&line, "\t", place, " ", Fixed(own[static_cast<size_t>(place)], 4));
-      }
-      if (entry.label.has_value()) {
-        ++tally.labelled;
-        tally.right += Largest(own, 1)[0] == *entry.label ? 1 : 0;
-      }
-    } else {
-      absl::StrAppend(&line, "\t", std::string(output.name), " ", output.datatype, " ",
-                      client::ShapeText(output.shape));
+      own = scores->subspan(row * classes, classes);
+      largest = Largest(own, flags.top);
     }
-    if (!flags.quiet) std::printf("%s\n", line.c_str());
+    if (has_scores && entry.label.has_value()) {
+      ++tally.labelled;
+      tally.right += largest[0] == *entry.label ? 1 : 0;
+    }
+    if (flags.quiet) continue;
+    if (flags.json) {
+      RETURN_IF_ERROR(PrintJsonLine(ImageJson(entry, own, largest, output)));
+    } else {
+      std::printf("%s\n", ImageLine(entry, own, largest, output).c_str());
+    }
   }
   return absl::OkStatus();
 }
@@ -220,11 +253,21 @@ absl::Status ForEachBatch(const FeedFlags& flags, ImageLoader& loader, const Tak
   return file == nullptr ? absl::OkStatus() : file->Finish();
 }
 
-void Summarise(const ImageLoader& loader, const Tally& tally, double seconds) {
+absl::Status Summarise(const FeedFlags& flags, const ImageLoader& loader, const Tally& tally,
+                       double seconds) {
   std::fflush(stdout);
   for (const std::string& line : loader.skipped()) std::fprintf(stderr, "%s\n", line.c_str());
   for (const std::string& line : loader.plain_causes()) {
     std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  if (flags.json) {
+    return PrintJsonLine({{"images", tally.images},
+                          {"seconds", seconds},
+                          {"images_per_second", static_cast<double>(tally.images) / seconds},
+                          {"padded_rows", tally.padded},
+                          {"labelled", tally.labelled},
+                          {"right", tally.right},
+                          {"skipped", loader.skipped().size()}});
   }
   std::string text =
       absl::StrCat(tally.images, " images in ", Seconds(seconds), ", ",
@@ -236,6 +279,7 @@ void Summarise(const ImageLoader& loader, const Tally& tally, double seconds) {
                     " of the classes as they are labelled");
   }
   std::fprintf(stderr, "%s\n", text.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Feed(const FeedFlags& flags, client::Client& client,
@@ -324,8 +368,7 @@ absl::Status RunFeed(const FeedFlags& flags) {
     RETURN_IF_ERROR(Feed(flags, *client, input, *loader, tally));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  Summarise(*loader, tally, took.count());
-  return absl::OkStatus();
+  return Summarise(flags, *loader, tally, took.count());
 }
 
 void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
@@ -418,6 +461,7 @@ void AddFeed(CLI::App& app, Action& action) {
       ->needs(stream)
       ->type_name("NAME");
   command->add_flag("--quiet", flags->quiet, "No line for each image");
+  AddJson(*command, flags->json)->excludes(stream);
   command->callback([flags, &action] { action = [flags] { return RunFeed(*flags); }; });
 }
 

@@ -35,6 +35,7 @@ struct RecordFlags {
   double sample = 1;
   double seconds = 0;
   uint64_t requests = 0;
+  bool json = false;
 };
 
 using SizesOfAxes = std::vector<int64_t>;
@@ -128,6 +129,12 @@ absl::Status RunRecord(const RecordFlags& flags) {
   }
   file.flush();
   if (!file) return absl::UnavailableError(absl::StrCat("'", flags.out, "' could not be written"));
+  if (flags.json) {
+    return PrintJson({{"file", flags.out},
+                      {"requests", recording.came},
+                      {"recorded", recording.recorded},
+                      {"shapes", recording.shapes.size()}});
+  }
   std::printf("%s: %llu of %llu requests, %zu shapes\n", flags.out.c_str(),
               static_cast<unsigned long long>(recording.recorded),
               static_cast<unsigned long long>(recording.came), recording.shapes.size());
@@ -152,6 +159,7 @@ void AddRecord(CLI::App& app, Action& action) {
   command->add_option("--sample", flags->sample, "Share of the requests that are recorded")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRecord(*flags); }; });
 }
 

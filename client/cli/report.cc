@@ -22,6 +22,7 @@ struct ReportFlags {
   std::string model;
   std::string out;
   uint64_t graphs = 16;
+  bool json = false;
 };
 
 std::string Milliseconds(double ms) { return absl::StrCat(Fixed(ms, ms < 10 ? 2 : 1), " ms"); }
@@ -235,6 +236,12 @@ absl::Status RunReport(const ReportFlags& flags) {
   file.flush();
   if (!file)
     return absl::PermissionDeniedError(absl::StrCat("'", flags.out, "' cannot be written"));
+  if (flags.json) {
+    return PrintJson({{"file", flags.out},
+                      {"bytes", text.size()},
+                      {"models", stats.models_size()},
+                      {"captures", misses.misses_size()}});
+  }
   std::printf("%s: %s, %d models, %d captures\n", flags.out.c_str(), Bytes(text.size()).c_str(),
               stats.models_size(), misses.misses_size());
   return absl::OkStatus();
@@ -251,6 +258,7 @@ void AddReport(CLI::App& app, Action& action) {
   command->add_option("--out", flags->out, "File to write")->required()->type_name("FILE.html");
   command->add_option("--graphs", flags->graphs, "Most recipes whose launches and graphs are shown")
       ->capture_default_str();
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunReport(*flags); }; });
 }
 

@@ -417,6 +417,10 @@ def test_a_chat_on_the_command_line(served, tmp_path):
                               errors="replace", timeout=120)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("tokens, ") == 2, done.stderr
+        done = subprocess.run([str(BUILD / "reprise"), "chat", *where, "--max-tokens", "8", "--json"],
+                              input="the sky\nagain\n", capture_output=True, text=True, timeout=120)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [answer["role"] for answer in answers] == ["assistant"] * 2 and all(a["content"] for a in answers)
         schema = tmp_path / "schema.json"
         schema.write_text(json.dumps(SCHEMA))
         done = subprocess.run([str(BUILD / "reprise"), "chat", *where, "--json-schema", str(schema), "--seed", "1"],

@@ -69,6 +69,14 @@ def test_zsh_reads_its_script(script, program):
         assert {f"_reprise_{name}" for name in commands_of()} <= names
 
 
+def test_every_command_but_a_show_and_texts_for_other_programs_takes_json():
+    without = {(name,) for name in ("demo", "completion", "man")}
+    commands = [(name,) for name in commands_of() if name != "store"]
+    commands += [("store", name) for name in commands_of("store")]
+    assert len(commands) > 40
+    assert {words for words in commands if "--json" not in reprise(*words, "--help").split()} == without
+
+
 @pytest.mark.parametrize("text", [lambda: reprise("man"), lambda: reprise("man", "infer"),
                                   lambda: reprise("man", "store list"),
                                   lambda: run_reprised("--man").stdout])

@@ -312,6 +312,11 @@ def test_a_model_answers_for_each_image(repository, folder, tmp_path):
             assert [int(place) for place, _ in best] == np.argsort(-scores)[:2].tolist()
             np.testing.assert_allclose([float(s) for _, s in best], np.sort(scores)[::-1][:2],
                                        atol=2e-4)
+        *images, summary = map(json.loads, daemon.reprise(
+            "feed", "pixels", folder, "--transforms", transforms, "--batch", 4, "--json").splitlines())
+        assert [one["image"] for one in images] == [str(p) for p in paths_of(folder)]
+        assert [one["classes"][0]["class"] for one in images] == expected.argmax(1).tolist()
+        assert summary["images"] == len(images) and summary["images_per_second"] > 0
         recipes = daemon.reprise("recipes")
         assert recipes.count("pixels") == 1, "one size of batch is one recipe\n" + recipes
         bytes_lines = daemon.reprise("feed", "bytes", folder, "--transforms",

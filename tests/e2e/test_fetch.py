@@ -517,23 +517,28 @@ def chatting(path):
     return {one.name: one.read_bytes() for one in path.iterdir() if one.is_file()}
 
 
+@pytest.mark.parametrize("json_flag", [[], ["--json"]])
 @pytest.mark.parametrize("name, ask", [
     ("doubler", "reprise infer doubler --server localhost:"),
     ("chat", """/v1/chat/completions -d '{"model": "chat", "messages": """),
 ])
-def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache, tmp_path, name, ask):
+def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache, tmp_path, name, ask, json_flag):
     remote.add_hub(f"acme/{name}", {"model.onnx": small()} if name == "doubler" else chatting(tmp_path / name))
     http, grpc, metrics = free_ports(3)
     process = subprocess.Popen(
         [BUILD / "reprise", "run", f"hf://acme/{name}", "--model-cache", str(cache), "--http-port",
-         str(http), "--grpc-port", str(grpc), "--", "--metrics-port", str(metrics),
+         str(http), "--grpc-port", str(grpc), *json_flag, "--", "--metrics-port", str(metrics),
          "--drain-grace-secs", "0"],
         env={"PATH": os.environ["PATH"], **remote.environment()}, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
-        assert line.startswith(f"{name} is served at http://localhost:{http}")
-        assert ask in process.stdout.readline()
+        if json_flag:
+            told = json.loads(line)
+            assert (told["model"], told["url"]) == (name, f"http://localhost:{http}") and ask in told["call"]
+        else:
+            assert line.startswith(f"{name} is served at http://localhost:{http}")
+            assert ask in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         assert process.returncode == 0

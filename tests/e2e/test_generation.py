@@ -263,6 +263,11 @@ def test_reprise_generate_needs_no_server(tmp_path, rng):
                   "--context", CONTEXT)
     expected = decoders.Stepper(model).greedy(ids, 9)[0]
     assert out.split() == ["0", "length", ",".join(map(str, expected))]
+    told = json.loads(reprise("generate", path, "--ids", ",".join(map(str, ids)), "--max-tokens", 9,
+                              "--context", CONTEXT, "--logprobs", 0, "--speed", "--json"))
+    (answer,) = told["answers"]
+    assert (answer["prompt"], answer["finish"], answer["ids"]) == (0, "length", expected)
+    assert len(answer["logprobs"]) == told["speed"]["new_tokens"] == 9
 
 
 def ids_input(ids):

@@ -1,5 +1,7 @@
 """Models one after another as one file: answers are those of the models, and one recipe serves them."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -52,6 +54,9 @@ def test_the_merged_model_answers_as_its_parts_and_is_one_recipe(repository, fil
     out = tmp_path / "both.onnx"
     said = merge(first, second, "--map", "features:x", "--out", out)
     assert "2 models as one, inputs x, outputs norm, y" in said
+    told = json.loads(merge(first, second, "--map", "features:x", "--out", out, "--json"))
+    assert told == {"file": str(out), "models": [str(first), str(second)], "inputs": ["x"],
+                    "outputs": ["norm", "y"]}
     onnx.checker.check_model(onnx.load(out), full_check=True)
     x = rng.normal(0, 1, (5, 4)).astype(np.float32)
     middle = reference(first, {"x": x})

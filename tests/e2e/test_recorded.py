@@ -76,10 +76,10 @@ def test_a_share_of_the_requests_is_recorded(repository, rng, tmp_path):
     path = tmp_path / "requests.jsonl"
     with Daemon(repository) as daemon:
         client = daemon.client()
-        told = record(daemon, "bert", path, lambda: infer(client, "bert", inputs),
-                      "--requests", "40", "--sample", "0.25")
-        recorded, came = (int(n) for n in re.search(r": (\d+) of (\d+) requests", told).groups())
-        assert came >= 40 and recorded == came // 4
+        told = json.loads(record(daemon, "bert", path, lambda: infer(client, "bert", inputs),
+                                 "--requests", "40", "--sample", "0.25", "--json"))
+        recorded, came = told["recorded"], told["requests"]
+        assert came >= 40 and recorded == came // 4 and told["shapes"] == 1
         line, = (json.loads(line) for line in path.read_text().splitlines())
         assert line == {"model_name": "bert", "count": recorded,
                         "sizes": {"batch": 1, "sequence": 9},

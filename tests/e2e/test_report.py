@@ -1,6 +1,7 @@
 """`reprise report` writes one HTML file with what a server compiled, and why."""
 
 import html.parser
+import json
 import re
 
 from testing import models
@@ -55,6 +56,9 @@ def test_a_report_has_captures_guards_padding_and_graphs_in_one_file(repository,
         told = daemon.reprise("report", "--out", path)
         assert re.search(r"report.html: .* 2 models, 2 captures", told)
         text = path.read_text()
+        told = json.loads(daemon.reprise("report", "--out", tmp_path / "again.html", "--json"))
+        assert (told["models"], told["captures"]) == (2, 2)
+        assert told["bytes"] == (tmp_path / "again.html").stat().st_size
         page = Page(text)
         missing = daemon.reprise("report", "bart", "--out", path, check=False)
         assert missing.returncode == 1 and "no model 'bart'" in missing.stderr

@@ -1,5 +1,7 @@
 """--recipe-cache: what a first start measured, a second one finds, and the counters say so."""
 
+import json
+
 import numpy
 from onnx import TensorProto
 
@@ -115,8 +117,9 @@ def test_store_is_listed_verified_carried_away_and_pruned(repository, tmp_path, 
     assert "0 are not" in store("verify", folder)
 
     bundle, other = tmp_path / "bundle", tmp_path / "other"
-    store("export", folder, bundle)
     count = len(list(folder.glob("*.rps")))
+    exported = json.loads(reprise("store", "export", folder, bundle, "--json"))
+    assert (exported["records"], exported["damaged"]) == (count, 0)
     assert f"{count} of {count} records can be used" in store("import", bundle, other)
     with Daemon(repository, "--recipe-cache", str(other)) as daemon:
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
@@ -126,7 +129,7 @@ def test_store_is_listed_verified_carried_away_and_pruned(repository, tmp_path, 
     damaged.write_bytes(damaged.read_bytes()[:-1])
     assert damaged.name in store("verify", folder, code=1)
     assert "damaged" in store("list", folder)
-    assert "removed 1 files" in store("prune", folder)
+    assert json.loads(reprise("store", "prune", folder, "--json"))["removed_files"] == 1
     assert "0 are not" in store("verify", folder)
     store("prune", folder, "--max-mb", 0)
     assert not list(folder.glob("*.rps"))

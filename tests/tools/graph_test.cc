@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/temp_folder.h"
 
@@ -79,6 +81,17 @@ TEST_F(GraphTest, EachStepIsShownAndThoseWithoutEffectAreNamed) {
                           HasSubstr("// fuse_gelu changes nothing\n"),
                           HasSubstr("// canonicalize:2 changes nothing\n"),
                           HasSubstr("// finalize_outputs")));
+}
+
+TEST_F(GraphTest, StepsAreListedAsJson) {
+  const auto last = nlohmann::json::parse(Text({.bucket = "b4", .json = true}));
+  EXPECT_EQ(last["sizes"], "batch=4");
+  EXPECT_EQ(last["nodes"], 1);
+  EXPECT_EQ(last["steps"][0]["step"], "load");
+  EXPECT_THAT(last["graph"].get<std::string>(), StartsWith("graph {"));
+  const auto each = nlohmann::json::parse(Text({.bucket = "b4", .each = true, .json = true}));
+  EXPECT_FALSE(each.contains("graph"));
+  for (const auto& step : each["steps"]) EXPECT_EQ(step["changed"], step.contains("graph"));
 }
 
 TEST_F(GraphTest, APassThatIsLeftOutDoesNotRun) {

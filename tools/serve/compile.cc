@@ -231,7 +231,7 @@ absl::StatusOr<Compiled> CompileVersion(const FoundModel& found, int64_t number,
   return compiled;
 }
 
-void PrintCompiled(const Compiled& compiled, const CompileFlags& flags) {
+absl::Status PrintCompiled(const Compiled& compiled, const CompileFlags& flags) {
   if (flags.json) {
     nlohmann::ordered_json recipes = nlohmann::ordered_json::array();
     for (const CachedRecipe& one : compiled.recipes) {
@@ -243,8 +243,7 @@ void PrintCompiled(const Compiled& compiled, const CompileFlags& flags) {
     const nlohmann::ordered_json json = {{"model", compiled.model}, {"device", compiled.device},
                                          {"store", flags.out},      {"captured", compiled.captured},
                                          {"recipes", recipes},      {"seconds", compiled.seconds}};
-    std::printf("%s\n", json.dump(2).c_str());
-    return;
+    return PrintJson(json);
   }
   Table table({{"bucket"}, {"sizes"}, {"key"}, {"launches", Table::Align::kRight}});
   for (const CachedRecipe& one : compiled.recipes) {
@@ -255,6 +254,7 @@ void PrintCompiled(const Compiled& compiled, const CompileFlags& flags) {
               table.Text().c_str(), compiled.model.c_str(), compiled.recipes.size(),
               flags.out.c_str(), static_cast<long long>(compiled.captured), compiled.seconds,
               compiled.device.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status RunCompile(const CompileFlags& flags) {
@@ -280,7 +280,7 @@ absl::Status RunCompile(const CompileFlags& flags) {
   for (const int64_t number : versions) {
     ASSIGN_OR_RETURN(const Compiled compiled,
                      CompileVersion(model, number, settings, device, *store));
-    PrintCompiled(compiled, flags);
+    RETURN_IF_ERROR(PrintCompiled(compiled, flags));
   }
   return absl::OkStatus();
 }
@@ -326,7 +326,7 @@ void AddCompile(CLI::App& app, Action& action) {
   command->add_option("--store-key", flags->store_key, "As the flag of reprised")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  command->add_flag("--json", flags->json, "Print JSON instead of a table");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunCompile(*flags); }; });
 }
 

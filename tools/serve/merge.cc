@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ struct MergeFlags {
   std::string out;
   std::vector<std::string> maps;     // "y:x"
   std::vector<std::string> outputs;  // the merged model's
+  bool json = false;
 };
 
 // Returns a file's name without its ending, or its folder's where every file is called alike.
@@ -69,12 +71,18 @@ absl::Status RunMerge(const MergeFlags& flags) {
   const std::filesystem::path out = std::filesystem::absolute(flags.out);
   RETURN_IF_ERROR(WriteFileAtomically(out.parent_path().string(), out.filename().string(), bytes));
   const auto names = [](const auto& infos) {
-    return absl::StrJoin(infos, ", ", [](std::string* text, const onnx::ValueInfoProto& info) {
-      absl::StrAppend(text, info.name());
-    });
+    std::vector<std::string> all;
+    for (const onnx::ValueInfoProto& info : infos) all.push_back(info.name());
+    return all;
   };
+  const std::vector<std::string> inputs = names(merged.graph().input());
+  const std::vector<std::string> outputs = names(merged.graph().output());
+  if (flags.json) {
+    return PrintJson(
+        {{"file", flags.out}, {"models", flags.models}, {"inputs", inputs}, {"outputs", outputs}});
+  }
   std::printf("%s: %zu models as one, inputs %s, outputs %s\n", flags.out.c_str(), parts.size(),
-              names(merged.graph().input()).c_str(), names(merged.graph().output()).c_str());
+              absl::StrJoin(inputs, ", ").c_str(), absl::StrJoin(outputs, ", ").c_str());
   return absl::OkStatus();
 }
 
@@ -99,6 +107,7 @@ void AddMerge(CLI::App& app, Action& action) {
       ->add_option("--output", flags->outputs,
                    "An output of the merged model; all that no later model reads if not given")
       ->type_name("NAME");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunMerge(*flags); }; });
 }
 

@@ -25,8 +25,7 @@ absl::Status RunPull(const PullFlags& flags) {
                                        {"version", model.version},
                                        {"path", model.path},
                                        {"stale", model.is_stale}};
-  std::printf("%s\n", json.dump(2).c_str());
-  return absl::OkStatus();
+  return PrintJson(json);
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ void AddPull(CLI::App& app, Action& action) {
   flags->fetching.Add(*command,
                       "hf://ORG/REPO[@REVISION][:FILE], s3://BUCKET/KEY, gs://BUCKET/KEY or "
                       "https://HOST/FILE");
-  command->add_flag("--json", flags->json, "Print the result as JSON");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunPull(*flags); }; });
 }
 

@@ -36,6 +36,7 @@ struct RunFlags {
   int http_port = 8000;
   int grpc_port = kUsualGrpcPort;
   std::vector<std::string> daemon_flags;
+  bool json = false;
 };
 
 std::atomic<pid_t> child_pid{0};
@@ -92,24 +93,49 @@ constexpr TaskCall kCalls[] = {
      R"(-d '{"model": "NAME", "input": "'$(base64 -w0 picture.jpg)'"}')"},
 };
 
-// Returns a line of shell that makes a request suited to what the server says the model is for.
-std::string CallFor(const std::string& name, const RunFlags& flags) {
+// How a served model is asked.
+struct AskedHow {
+  std::string task;  // its name in the server's list of models; empty: tensors
+  std::string call;  // a line of shell
+};
+
+// Returns a request that suits what the server says the model is for.
+AskedHow CallFor(const std::string& name, const RunFlags& flags) {
   const absl::StatusOr<nlohmann::json> model = GetJson(
       {.address = absl::StrCat("localhost:", flags.http_port)}, absl::StrCat("/v1/models/", name));
   const std::string task = model.ok() ? model->value("task", "") : "";
   const TaskCall* call = std::find_if(std::begin(kCalls), std::end(kCalls),
                                       [&](const TaskCall& one) { return one.task == task; });
   if (call == std::end(kCalls)) {
-    return absl::StrCat("reprise infer ", name,
-                        flags.grpc_port == kUsualGrpcPort
-                            ? ""
-                            : absl::StrCat(" --server localhost:", flags.grpc_port));
+    const std::string server = flags.grpc_port == kUsualGrpcPort
+                                   ? ""
+                                   : absl::StrCat(" --server localhost:", flags.grpc_port);
+    return {.task = task, .call = absl::StrCat("reprise infer ", name, server)};
   }
   if (task == "generation" && model->value("chats", false)) call = &kChat;
   if (task == "generation" && !model->value("texts", false)) call = &kIds;
-  return absl::StrReplaceAll(
-      absl::StrCat("curl localhost:", flags.http_port, call->path, " ", call->arguments),
-      {{"NAME", name}});
+  return {.task = task,
+          .call = absl::StrReplaceAll(
+              absl::StrCat("curl localhost:", flags.http_port, call->path, " ", call->arguments),
+              {{"NAME", name}})};
+}
+
+absl::Status TellServed(const std::string& name, const std::string& path, const RunFlags& flags) {
+  const AskedHow how = CallFor(name, flags);
+  const std::string url = absl::StrCat("http://localhost:", flags.http_port);
+  const std::string grpc = absl::StrCat("localhost:", flags.grpc_port);
+  if (flags.json) {
+    return PrintJsonLine({{"model", name},
+                          {"path", path},
+                          {"url", url},
+                          {"grpc", grpc},
+                          {"task", how.task},
+                          {"call", how.call}});
+  }
+  std::printf("%s is served at %s (gRPC %s). Ask it:\n  %s\n", name.c_str(), url.c_str(),
+              grpc.c_str(), how.call.c_str());
+  std::fflush(stdout);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<pid_t> StartDaemon(const RunFlags& flags, const std::string& model) {
@@ -164,11 +190,7 @@ absl::Status RunModel(const RunFlags& flags) {
   ASSIGN_OR_RETURN(const pid_t child, StartDaemon(flags, absl::StrCat(name, "=", path)));
   child_pid = child;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) signal(number, PassOn);
-  if (WaitUntilReady(flags, child)) {
-    std::printf("%s is served at http://localhost:%d (gRPC localhost:%d). Ask it:\n  %s\n",
-                name.c_str(), flags.http_port, flags.grpc_port, CallFor(name, flags).c_str());
-    std::fflush(stdout);
-  }
+  if (WaitUntilReady(flags, child)) RETURN_IF_ERROR(TellServed(name, path, flags));
   int state = 0;
   while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
@@ -197,6 +219,7 @@ void AddRun(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 65535))
       ->capture_default_str()
       ->type_name("PORT");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunModel(*flags); }; });
 }
 

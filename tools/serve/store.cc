@@ -108,10 +108,6 @@ std::optional<double> RebuildMs(const RecordFacts& facts) {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::string JsonText(const OrderedJson& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 // Returns a file as JSON: its name and size, and its header or its fault.
 OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
   OrderedJson json = {{"file", file.entry.file},
@@ -170,8 +166,7 @@ absl::Status List(const StoreFlags& flags) {
                   DeviceName(facts.device)});
   }
   if (flags.json) {
-    std::printf("%s", JsonText({{"files", list}}).c_str());
-    return absl::OkStatus();
+    return PrintJson({{"files", list}});
   }
   if (!table.empty()) std::printf("%s\n", table.Text().c_str());
   std::printf("%s files, %s\n", Count(files).c_str(), Bytes(bytes).c_str());
@@ -190,7 +185,7 @@ absl::Status Verify(const StoreFlags& flags) {
                 std::string(file.facts.status().message()).c_str());
   }
   if (flags.json) {
-    std::printf("%s", JsonText({{"intact", good}, {"damaged", bad}, {"files", list}}).c_str());
+    RETURN_IF_ERROR(PrintJson({{"intact", good}, {"damaged", bad}, {"files", list}}));
   } else {
     std::printf("%s files are intact, %s are not\n", Count(good).c_str(), Count(bad).c_str());
   }
@@ -269,12 +264,11 @@ absl::Status Show(const StoreFlags& flags) {
     }
     RETURN_IF_ERROR(ShowRecipe(file, flags.constants));
   }
-  if (flags.json) std::printf("%s", JsonText({{"files", list}}).c_str());
-  return absl::OkStatus();
+  return flags.json ? PrintJson({{"files", list}}) : absl::OkStatus();
 }
 
-absl::Status PruneKey(const RecipeStore& store, const std::string& key) {
-  ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(store, key));
+absl::Status PruneKey(const RecipeStore& store, const StoreFlags& flags) {
+  ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(store, flags.key));
   int64_t bytes = 0;
   for (const Inspected& file : files) {
     std::error_code error;
@@ -285,16 +279,23 @@ absl::Status PruneKey(const RecipeStore& store, const std::string& key) {
     }
     bytes += file.entry.bytes;
   }
+  if (flags.json) return PrintJson({{"removed_files", files.size()}, {"removed_bytes", bytes}});
   std::printf("removed %s files, %s\n", Count(files.size()).c_str(), Bytes(bytes).c_str());
   return absl::OkStatus();
 }
 
 absl::Status Prune(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags, flags.folder, /*read_only=*/false));
-  if (!flags.key.empty()) return PruneKey(*store, flags.key);
+  if (!flags.key.empty()) return PruneKey(*store, flags);
   const int64_t limit = flags.max_mb < 0 ? kMostFileBytes : flags.max_mb << 20;
   ASSIGN_OR_RETURN(const RecipeStore::Pruned pruned, store->Prune(limit, /*damaged_too=*/true));
   const RecipeStore::Stats stats = store->GetStats();
+  if (flags.json) {
+    return PrintJson({{"removed_files", pruned.files},
+                      {"removed_bytes", pruned.bytes},
+                      {"files", stats.entries},
+                      {"bytes", stats.bytes}});
+  }
   std::printf("removed %s files, %s; %s files, %s are left\n", Count(pruned.files).c_str(),
               Bytes(pruned.bytes).c_str(), Count(stats.entries).c_str(),
               Bytes(stats.bytes).c_str());
@@ -316,6 +317,12 @@ absl::Status Export(const StoreFlags& flags) {
   const std::string bundle = EncodeBundle(records);
   RETURN_IF_ERROR(
       WriteFileAtomically(path.parent_path().string(), path.filename().string(), bundle));
+  if (flags.json) {
+    return PrintJson({{"bundle", flags.bundle},
+                      {"records", records.size()},
+                      {"bytes", bundle.size()},
+                      {"damaged", damaged}});
+  }
   std::printf("%s records, %s, in %s", Count(records.size()).c_str(), Bytes(bundle.size()).c_str(),
               flags.bundle.c_str());
   if (damaged > 0) std::printf("; %s damaged files are left out", Count(damaged).c_str());
@@ -347,6 +354,9 @@ absl::Status Import(const StoreFlags& flags) {
     }
     RETURN_IF_ERROR(WriteFileAtomically(flags.folder, record.file, record.bytes));
   }
+  if (flags.json) {
+    return PrintJson({{"usable", usable}, {"records", records->size()}, {"refused", refused}});
+  }
   std::printf("%s of %s records can be used on this machine\n", Count(usable).c_str(),
               Count(records->size()).c_str());
   for (const auto& [reason, count] : refused) {
@@ -362,6 +372,12 @@ absl::Status Merge(const StoreFlags& flags) {
   }
   ASSIGN_OR_RETURN(const auto out, OpenStore(flags, flags.folder, /*read_only=*/false));
   ASSIGN_OR_RETURN(const MergedStores merged, MergeStores(stores, *out));
+  if (flags.json) {
+    return PrintJson({{"folder", flags.folder},
+                      {"records", merged.records},
+                      {"pooled", merged.pooled},
+                      {"damaged", merged.left_out}});
+  }
   std::printf("%s records in %s; %s hold what several servers have learnt of a model\n",
               Count(merged.records).c_str(), flags.folder.c_str(), Count(merged.pooled).c_str());
   if (merged.left_out > 0) {
@@ -375,6 +391,7 @@ using Command = absl::Status (*)(const StoreFlags&);
 CLI::App* AddOne(CLI::App& store, const std::string& name, const std::string& what,
                  const std::shared_ptr<StoreFlags>& flags, Command run, Action& action) {
   CLI::App* command = store.add_subcommand(name, what);
+  AddJson(*command, flags->json);
   command->callback([flags, run, &action] { action = [flags, run] { return run(*flags); }; });
   return command;
 }
@@ -415,19 +432,16 @@ void AddStore(CLI::App& app, Action& action) {
   CLI::App* list = AddOne(*store, "list", "Its records", flags, List, action);
   AddFolder(*list, *flags);
   AddStoreKey(*list, *flags);
-  list->add_flag("--json", flags->json, "Print the records as JSON");
   CLI::App* show =
       AddOne(*store, "show", "One recipe: its sizes, graphs and kernels", flags, Show, action);
   AddFolder(*show, *flags);
   AddKey(*show->add_option("key", flags->key, "Its key, as list and the server call it"))
       .required();
   show->add_flag("--constants", flags->constants, "Print the bytes of all constants too");
-  show->add_flag("--json", flags->json, "Print it as JSON");
   CLI::App* verify =
       AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify, action);
   AddFolder(*verify, *flags);
   AddStoreKey(*verify, *flags);
-  verify->add_flag("--json", flags->json, "Print the result as JSON");
   CLI::App* prune =
       AddOne(*store, "prune", "Removes damaged files, and the records of the least value", flags,
              Prune, action);
