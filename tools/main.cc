@@ -166,9 +166,10 @@ int Main(int argc, char** argv) {
   const absl::Status status = WithinMemory([] { return "the command"; }, action);
   if (status.ok()) return 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s: %s\n", name.c_str(),
-               absl::StatusCodeToString(status.code()).c_str(),
-               std::string(status.message()).c_str());
+  std::fprintf(
+      stderr, "%s: %s: %s%s\n", name.c_str(), absl::StatusCodeToString(status.code()).c_str(),
+      std::string(status.message()).c_str(),
+      absl::IsUnauthenticated(status) ? "; $REPRISE_API_KEY is the key of this command" : "");
   return 1;
 }
 

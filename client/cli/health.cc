@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
+#include "command_line/server_address.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -20,6 +22,15 @@ struct HealthFlags {
 };
 
 absl::Status CheckOnce(const HealthFlags& flags) {
+  ASSIGN_OR_RETURN(const command_line::ServerAddress address,
+                   command_line::ServerAddress::Parse(flags.server.server));
+  if (address.is_http) {
+    // Its health needs no key, unlike a question for the other port.
+    ASSIGN_OR_RETURN(const HttpTarget target, flags.server.Http());
+    return GetJson(target, flags.model.empty() ? "/v2/health/ready"
+                                               : absl::StrCat("/v2/models/", flags.model, "/ready"))
+        .status();
+  }
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const bool ready,
                    flags.model.empty() ? client->ServerReady() : client->ModelReady(flags.model));

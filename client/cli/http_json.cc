@@ -50,6 +50,7 @@ absl::Status Refusal(const std::string& server, const std::string& path, int sta
   const nlohmann::json answer = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   const std::string words =
       absl::StrCat(server, path, " answers ", status, ": ", WordsOf(answer, body));
+  if (status == 401) return absl::UnauthenticatedError(words);
   return status == 503 ? absl::UnavailableError(words) : absl::InvalidArgumentError(words);
 }
 

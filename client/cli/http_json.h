@@ -17,7 +17,7 @@ struct HttpTarget {
 };
 
 // Sends the key of $REPRISE_API_KEY along. Errors: UNAVAILABLE where no server answers,
-// INVALID_ARGUMENT with the server's own words where it refuses.
+// UNAUTHENTICATED and INVALID_ARGUMENT with the server's own words where it refuses.
 absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
                                         const nlohmann::json& body);
 // Returns the same with GET, for resources to read.

@@ -12,7 +12,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import decoders, h2, models
 from testing.clients import together
-from testing.daemon import Daemon, free_ports, run_reprised
+from testing.daemon import Daemon, free_ports, reprise, run_reprised
 from testing.hub import Folder
 from testing.patience import wait_until
 
@@ -212,6 +212,19 @@ def test_blanks_around_a_key_are_no_part_of_it(served, key_file):
                                      h2.call_header(path, (name, value.encode()))) +
                             h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
                 assert b"reprise" in client.first(h2.DATA)[3]
+
+
+def test_the_command_line_says_where_its_key_comes_from(served, key_file, monkeypatch):
+    monkeypatch.delenv("REPRISE_API_KEY", raising=False)
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        for server in (daemon.grpc_address, daemon.http_url):
+            # Health needs none, by either port.
+            assert "is ready" in reprise("health", "--server", server, "--wait-secs", 60)
+            assert "model 'm' is ready" in reprise("health", "m", "--server", server)
+            refused = reprise("stats", "--server", server, check=False)
+            assert refused.returncode == 1 and "$REPRISE_API_KEY" in refused.stderr
+        unknown = reprise("health", "nope", "--server", daemon.http_url, check=False)
+        assert unknown.returncode == 1 and 'no model "nope"' in unknown.stderr
 
 
 def test_probes_need_no_key(served, key_file):
