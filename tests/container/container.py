@@ -87,15 +87,10 @@ def make_base():
     """The base image, once."""
     if BASE in buildah("images", "--format", "{{.Name}}:{{.Tag}}"):
         return
-    root = CACHE / "base"
-    shutil.rmtree(root, ignore_errors=True)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    run("debootstrap", "--variant=minbase", "bookworm", root, archive())
     container = buildah("from", "scratch").strip()
-    buildah("add", "--quiet", container, f"{root}/", "/")
+    buildah("add", "--quiet", container, base("bookworm"), "/")  # which unpacks it
     buildah("commit", "--quiet", container, BASE)
     buildah("rm", container)
-    shutil.rmtree(root)
 
 
 def build():
