@@ -28,6 +28,8 @@ IMAGE = "localhost/reprise:test"
 # How this machine reaches the archive; the image must not learn it.
 APT_FOLDERS = ["/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/apt/auth.conf.d",
                "/usr/share/keyrings"]
+# The authorities that it believes, whom the registry of crates is asked by; neither do they get into the image.
+AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def run(*command, **options):
@@ -93,14 +95,27 @@ def make_base():
     buildah("rm", container)
 
 
+def cargo_volumes():
+    """Volumes by which cargo reaches its registry as this machine does."""
+    if not AUTHORITIES.is_file():
+        return []
+    config = CACHE / "cargo.toml"
+    config.write_text('[http]\ncainfo = "/authorities.crt"\n')
+    return [f"--volume={AUTHORITIES}:/authorities.crt:ro", f"--volume={config}:/root/.cargo/config.toml:ro"]
+
+
 def build():
-    """Builds the image as a plain `docker build` would; compilations come from this user's ccache."""
+    """Builds the image as a plain `docker build` would; compilations come from this user's caches."""
     make_base()
     ccache = run("ccache", "--get-config", "cache_dir").strip()
     os.makedirs(ccache, exist_ok=True)
     volumes = [f"--volume={folder}:{folder}:ro" for folder in APT_FOLDERS if os.path.isdir(folder)]
     if os.path.isfile("/etc/apt/sources.list"):
         volumes.append("--volume=/etc/apt/sources.list:/etc/apt/sources.list:ro")
+    volumes += cargo_volumes()
+    # The library of the crate, by its sources and compiler.
+    (CACHE.parent / "tokenizer").mkdir(exist_ok=True)
+    volumes.append(f"--volume={CACHE.parent}/tokenizer:/root/.cache/reprise/tokenizer:rw")
     # Lines that did not change are taken from the build before.
     layers = ["--layers"] if storage_driver() == "overlay" else []
     buildah("bud", *layers, "--format", "docker", "--isolation", "chroot", "--pull=never",
