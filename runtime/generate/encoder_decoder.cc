@@ -1,10 +1,12 @@
 #include "runtime/generate/encoder_decoder.h"
 
+#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,6 +14,9 @@
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/control/control_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/paged/decoder.h"
 
@@ -41,6 +46,64 @@ void ReadNoCaches(Graph& graph) {
   }
 }
 
+// Returns the values whose elements decide the outputs; those that are read for their sizes alone are
+// not among them.
+absl::flat_hash_set<ValueId> ReadByElements(const Graph& graph) {
+  absl::flat_hash_set<ValueId> read;
+  std::vector<ValueId> left = graph.outputs();
+  while (!left.empty()) {
+    const ValueId id = left.back();
+    left.pop_back();
+    if (id == kNone || !read.insert(id).second) continue;
+    const NodeId producer = graph.value(id).producer;
+    if (producer == kNone || graph.node(producer).op == ShapeOp::kName) continue;
+    const std::vector<ValueId>& inputs = graph.node(producer).inputs;
+    left.insert(left.end(), inputs.begin(), inputs.end());
+  }
+  return read;
+}
+
+// Returns zeros [rows of `states`, 1].
+ValueId ZerosFor(Graph& graph, ValueId states, DType dtype) {
+  const auto add = [&](absl::string_view op, std::vector<ValueId> inputs,
+                       Attributes attributes = {}) {
+    return graph.node(graph.AddNode(op, std::move(inputs), std::move(attributes))).outputs[0];
+  };
+  const auto number = [&](int64_t value) {
+    return graph.AddConstant("", Tensor::Int64s({value}));
+  };
+  const ValueId rows = add(SliceOp::kName, {add(ShapeOp::kName, {states}), number(0), number(1)});
+  const ValueId sizes = add(ConcatOp::kName, {rows, number(1)}, {{"axis", int64_t{0}}});
+  const Tensor zero = Tensor::Make(
+      dtype, {1}, [&](void* data) { std::memset(data, 0, static_cast<size_t>(DTypeSize(dtype))); });
+  return add(ConstantOfShapeOp::kName, {sizes}, {{"value", zero}});
+}
+
+// Exports of transformers from 4.48 on take the number of rows of these caches off the decoder's own
+// states: its ids are read for their sizes alone. Zeros of as many rows as the encoder's result has
+// stand for them, so that the caches are made of that result alone.
+void TakeRowsOfEncoder(ImportedModel& model) {
+  Graph& graph = model.graph;
+  const absl::flat_hash_set<ValueId> read = ReadByElements(graph);
+  ValueId states = kNone;
+  std::vector<ValueId> ids;
+  for (const ValueId id : graph.inputs()) {
+    const Value& input = graph.value(id);
+    if (read.contains(id)) {
+      if (states != kNone) return;
+      states = id;
+    } else if (input.dims.size() == 2 &&
+               (input.dtype == DType::kInt64 || input.dtype == DType::kInt32)) {
+      ids.push_back(id);
+    }
+  }
+  if (states == kNone || graph.value(states).dims.size() != 3) return;
+  for (const ValueId id : ids) {
+    if (graph.value(id).users.empty()) continue;
+    graph.ReplaceAllUses(id, ZerosFor(graph, states, graph.value(id).dtype));
+  }
+}
+
 // Leaves the outputs that are caches of the encoder's result, and the inputs that these read.
 absl::Status KeepCrossCaches(ImportedModel& model) {
   Graph& graph = model.graph;
@@ -58,6 +121,7 @@ absl::Status KeepCrossCaches(ImportedModel& model) {
     return absl::UnimplementedError("no output holds keys and values of the encoder's result");
   }
   if (!graph.Compact()) return absl::InternalError("the graph of its caches has a cycle");
+  TakeRowsOfEncoder(model);
   std::erase_if(model.inputs, [&](const ModelIo& input) {
     const ValueId id = graph.FindValue(input.name);
     if (id == kNone) return true;

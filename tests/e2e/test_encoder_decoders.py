@@ -15,8 +15,8 @@ from testing.metrics import Scrape
 from testing.patience import wait_until
 
 MODELS = {"t5": ("t5", True, {}), "t5_split": ("t5", False, {"places": "counted"}),
-          "bart": ("bart", True, {}), "bart_split": ("bart", False, {}),
-          "whisper": ("whisper", True, {}), "whisper_split": ("whisper", False, {})}
+          "bart": ("bart", True, {"rows_of_states": True}), "bart_split": ("bart", False, {}),
+          "whisper": ("whisper", True, {}), "whisper_split": ("whisper", False, {"rows_of_states": True})}
 STARTS = {"decoder_start_token_id": 0}
 
 

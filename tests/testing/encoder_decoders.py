@@ -58,16 +58,23 @@ class Graph:
         y = self.node("MatMul", x, self.model.weight(f"{name}.w", self.model.hidden, width))
         return self.node("Add", y, self.model.weight(f"{name}.b", width, scale=0.1)) if bias else y
 
-    def heads(self, x):
-        rows = self.node("Reshape", x, self.ints(0, 0, self.model.heads, self.model.size))
+    def heads(self, x, rows_of=None):
+        """`rows_of`: a value whose first dim is the number of rows; None: it is that of `x`."""
+        sizes = self.ints(0, 0, self.model.heads, self.model.size)
+        if rows_of:
+            sizes = self.node("Concat", self.dim(rows_of, 0), self.ints(-1, self.model.heads, self.model.size), axis=0)
+        rows = self.node("Reshape", x, sizes)
         return self.node("Transpose", rows, perm=[0, 2, 1, 3])
 
 
 class EncoderDecoder:
-    def __init__(self, form, heads=8, size=8, layers=2, vocabulary=97, places="cut", seed=0, mel=MEL, frames=FRAMES):
+    def __init__(self, form, heads=8, size=8, layers=2, vocabulary=97, places="cut", seed=0, mel=MEL, frames=FRAMES,
+                 rows_of_states=False):
+        """`rows_of_states`: the caches of the encoder's result have as many rows as the decoder's own states, as
+        transformers from 4.48 on writes it."""
         self.form, self.heads, self.size, self.layers = form, heads, size, layers
         self.vocabulary, self.places, self.hidden = vocabulary, places, heads * size
-        self.mel, self.frames = mel, frames
+        self.mel, self.frames, self.rows_of_states = mel, frames, rows_of_states
         self.random = np.random.default_rng(seed)
         self.weights, self.constants = {}, {}
         self.mask = "" if form == "whisper" else "encoder_attention_mask"
@@ -119,8 +126,8 @@ class EncoderDecoder:
         rows = g.node("Reshape", g.node("Transpose", rows, perm=[0, 2, 1, 3]), g.ints(0, 0, self.hidden))
         return self.project(g, rows, f"{name}.o")
 
-    def keys(self, g, x, name):
-        return [g.heads(self.project(g, x, f"{name}.{one}")) for one in ("k", "v")]
+    def keys(self, g, x, name, rows_of=None):
+        return [g.heads(self.project(g, x, f"{name}.{one}"), rows_of) for one in ("k", "v")]
 
     def hidden_by(self, g, mask):
         """[b, 1, 1, keys]: 0, or lowest where the mask has 0."""
@@ -264,7 +271,8 @@ class EncoderDecoder:
         def cross(y):
             if not past:
                 caches = [g.node("Identity", rows, result=present("encoder", one)) for one, rows in
-                          zip(("key", "value"), self.keys(g, "encoder_hidden_states", f"{name}.cross"))]
+                          zip(("key", "value"), self.keys(g, "encoder_hidden_states", f"{name}.cross",
+                                                          y if self.rows_of_states else None))]
                 return self.attend(g, y, *caches, cross_mask, f"{name}.cross")
             caches = [f"past_key_values.{layer}.encoder.{one}" for one in ("key", "value")]
             g.inputs += [self.cache_info(one, "encoder_sequence_length_out") for one in caches]
