@@ -46,8 +46,8 @@ void ReadNoCaches(Graph& graph) {
   }
 }
 
-// Returns the values whose elements decide the outputs; those that are read for their sizes alone are
-// not among them.
+// Returns the values whose elements decide the outputs; those that are read for their sizes alone
+// are not among them.
 absl::flat_hash_set<ValueId> ReadByElements(const Graph& graph) {
   absl::flat_hash_set<ValueId> read;
   std::vector<ValueId> left = graph.outputs();
@@ -69,9 +69,7 @@ ValueId ZerosFor(Graph& graph, ValueId states, DType dtype) {
                        Attributes attributes = {}) {
     return graph.node(graph.AddNode(op, std::move(inputs), std::move(attributes))).outputs[0];
   };
-  const auto number = [&](int64_t value) {
-    return graph.AddConstant("", Tensor::Int64s({value}));
-  };
+  const auto number = [&](int64_t value) { return graph.AddConstant("", Tensor::Int64s({value})); };
   const ValueId rows = add(SliceOp::kName, {add(ShapeOp::kName, {states}), number(0), number(1)});
   const ValueId sizes = add(ConcatOp::kName, {rows, number(1)}, {{"axis", int64_t{0}}});
   const Tensor zero = Tensor::Make(
@@ -79,9 +77,9 @@ ValueId ZerosFor(Graph& graph, ValueId states, DType dtype) {
   return add(ConstantOfShapeOp::kName, {sizes}, {{"value", zero}});
 }
 
-// Exports of transformers from 4.48 on take the number of rows of these caches off the decoder's own
-// states: its ids are read for their sizes alone. Zeros of as many rows as the encoder's result has
-// stand for them, so that the caches are made of that result alone.
+// Exports of transformers from 4.48 on take the number of rows of these caches off the decoder's
+// own states: its ids are read for their sizes alone. Zeros of as many rows as the encoder's result
+// has stand for them, so that the caches are made of that result alone.
 void TakeRowsOfEncoder(ImportedModel& model) {
   Graph& graph = model.graph;
   const absl::flat_hash_set<ValueId> read = ReadByElements(graph);

@@ -49,8 +49,20 @@ std::string DimsText(const std::vector<Dim>& dims) {
                       "]");
 }
 
-// Captures the buckets of one row, and waits for them.
-void CaptureBuckets(Engine& engine, const Model& model) {
+// Returns whether a request of one row can be padded: whether there is an axis besides the batch.
+bool HasLengths(const Model& model) {
+  return std::ssize(model.axes()) > (model.batch_axis() < 0 ? 0 : 1);
+}
+
+// Returns the length of results [batch, length, hidden] where it is always the same.
+std::optional<int64_t> FixedLength(const ModelIo& states) {
+  if (states.dims.size() != 3 || !states.dims[1].is_constant()) return std::nullopt;
+  return states.dims[1].size;
+}
+
+// Captures the buckets of one row, and waits for them. `length`: a size of all axes but the batch
+// that every request has, and that may lie beyond the buckets.
+void CaptureBuckets(Engine& engine, const Model& model, std::optional<int64_t> length) {
   const auto all = model.AllBuckets(kMostCaptured * 16);
   if (!all.has_value() || engine.options().captures == nullptr) return;
   const std::string batch =
@@ -60,6 +72,10 @@ void CaptureBuckets(Engine& engine, const Model& model) {
     const auto rows = sizes.find(batch);
     if (rows != sizes.end() && rows->second > 1) continue;
     if (wanted.size() < kMostCaptured) wanted.push_back(sizes);
+  }
+  if (length.has_value()) {
+    AxisSizes& sizes = wanted.emplace_back();
+    for (const ModelAxis& axis : model.axes()) sizes[axis.label] = axis.is_batch ? 1 : *length;
   }
   struct Left {
     Mutex mutex;
@@ -99,10 +115,12 @@ absl::StatusOr<std::unique_ptr<PromptEncoder>> PromptEncoder::Create(Engine& eng
       new PromptEncoder(engine, std::move(models), std::move(stream)));
   RETURN_IF_ERROR(made->FindInputs());
   RETURN_IF_ERROR(made->FindOutputs(form));
-  // Lengths whose padding is not proved would be captured one by one.
-  engine.ConfirmPadding(*made->encoder_.model);
-  CaptureBuckets(engine, *made->encoder_.model);
-  CaptureBuckets(engine, *made->cross_);
+  // Lengths whose padding is not proved would be captured one by one. Without lengths, as Whisper
+  // is, a prompt is never padded, and the proof of the batch may follow while the model serves.
+  if (HasLengths(*made->encoder_.model)) engine.ConfirmPadding(*made->encoder_.model);
+  CaptureBuckets(engine, *made->encoder_.model, std::nullopt);
+  CaptureBuckets(engine, *made->cross_,
+                 FixedLength(made->encoder_.model->outputs()[made->encoder_.output]));
   return made;
 }
 
