@@ -43,6 +43,23 @@ absl::StatusOr<std::string> DecodedSegment(absl::string_view segment) {
   return decoded;
 }
 
+// Returns a name or a value of a query, in which a plus is a blank; a percent sign without two
+// hexadecimal digits stays.
+std::string DecodedParameter(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    int byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
+        absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
+      decoded += static_cast<char>(byte);
+      i += 2;
+    } else {
+      decoded += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return decoded;
+}
+
 // Returns the part after the server of a target that names one; other targets as they are.
 absl::string_view WithoutServer(absl::string_view target) {
   for (const absl::string_view scheme : {"http://", "https://"}) {
@@ -61,7 +78,9 @@ absl::StatusOr<RequestPath> RequestPath::Parse(absl::string_view target) {
     return absl::InvalidArgumentError(
         absl::StrCat("the target ", QuotedText(target), " of the request has a fragment"));
   }
-  const absl::string_view path = local.substr(0, local.find('?'));
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(local, absl::MaxSplits('?', 1));
+  const absl::string_view path = parts.first;
   // An empty path is "/" after a server's name alone; "*" asks about the server as a whole.
   const bool is_whole_server = path == "*";
   if (!absl::StartsWith(path, "/") && !is_whole_server && local.size() == target.size()) {
@@ -73,7 +92,13 @@ absl::StatusOr<RequestPath> RequestPath::Parse(absl::string_view target) {
   for (const absl::string_view segment : absl::StrSplit(path, '/', absl::SkipEmpty())) {
     ASSIGN_OR_RETURN(segments.emplace_back(), DecodedSegment(segment));
   }
-  return RequestPath(std::move(segments));
+  std::vector<std::pair<std::string, std::string>> query;
+  for (const absl::string_view parameter : absl::StrSplit(parts.second, '&', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> sides =
+        absl::StrSplit(parameter, absl::MaxSplits('=', 1));
+    query.emplace_back(DecodedParameter(sides.first), DecodedParameter(sides.second));
+  }
+  return RequestPath(std::move(segments), std::move(query));
 }
 
 std::string RequestPath::Text() const { return absl::StrCat("/", absl::StrJoin(segments_, "/")); }

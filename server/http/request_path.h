@@ -28,13 +28,19 @@ class RequestPath {
   static absl::StatusOr<RequestPath> Parse(absl::string_view target);
 
   const std::vector<std::string>& segments() const { return segments_; }
+  // Returns the parameters after "?", decoded, in their order: of "?conf=0.4&model=a%20b" they are
+  // {"conf", "0.4"} and {"model", "a b"}.
+  const std::vector<std::pair<std::string, std::string>>& query() const { return query_; }
   // Returns the decoded segments after a slash each, for messages: "/v2/models/a b".
   std::string Text() const;
 
  private:
-  explicit RequestPath(std::vector<std::string> segments) : segments_(std::move(segments)) {}
+  RequestPath(std::vector<std::string> segments,
+              std::vector<std::pair<std::string, std::string>> query)
+      : segments_(std::move(segments)), query_(std::move(query)) {}
 
   std::vector<std::string> segments_;
+  std::vector<std::pair<std::string, std::string>> query_;
 };
 
 }  // namespace reprise

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/memory_net.h"
@@ -51,10 +52,21 @@ absl::StatusOr<std::string> FileOf(const element& value, const std::string& name
       absl::StrCat("\"", name, "\" must be a string: a picture is base64, or a data: address"));
 }
 
-absl::Status TakeNumber(const element& value, const std::string& name, double most,
+bool ReadNumber(const element& value, double& number) { return value.get(number) == SUCCESS; }
+bool ReadNumber(const element& value, int64_t& number) { return value.get(number) == SUCCESS; }
+bool ReadNumber(const std::string& value, double& number) {
+  return absl::SimpleAtod(value, &number);
+}
+bool ReadNumber(const std::string& value, int64_t& number) {
+  return absl::SimpleAtoi(value, &number);
+}
+
+// `value`: a member of JSON, or the text of a parameter of the address.
+template <typename Value>
+absl::Status TakeNumber(const Value& value, const std::string& name, double most,
                         std::optional<double>& to) {
   double number = 0;
-  if (value.get(number) != SUCCESS || !(number >= 0 && number <= most)) {
+  if (!ReadNumber(value, number) || !(number >= 0 && number <= most)) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", name, "\" must be a number from 0 to ", most));
   }
@@ -62,9 +74,10 @@ absl::Status TakeNumber(const element& value, const std::string& name, double mo
   return absl::OkStatus();
 }
 
-absl::Status TakeCount(const element& value, const std::string& name, std::optional<int64_t>& to) {
+template <typename Value>
+absl::Status TakeCount(const Value& value, const std::string& name, std::optional<int64_t>& to) {
   int64_t number = 0;
-  if (value.get(number) != SUCCESS || number < 1 || number > kMostObjects) {
+  if (!ReadNumber(value, number) || number < 1 || number > kMostObjects) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", name, "\" must be an integer from 1 to ", kMostObjects));
   }
@@ -86,9 +99,30 @@ absl::Status TakeFiles(const element& value, const std::string& name, Asked& ask
   return absl::OkStatus();
 }
 
+// Takes a member or a parameter that says how a task is done.
+template <typename Value>
+absl::Status TakeOption(PictureTask task, const std::string& name, const Value& value, Asked& asked,
+                        absl::string_view what, absl::string_view others) {
+  const bool detects = task == PictureTask::kDetect;
+  if (detects && name == "conf") return TakeNumber(value, name, 1, asked.conf);
+  if (detects && name == "iou") return TakeNumber(value, name, 1, asked.iou);
+  if (detects && name == "max") return TakeCount(value, name, asked.most);
+  if (!detects && name == "top") return TakeCount(value, name, asked.top);
+  return absl::InvalidArgumentError(absl::StrCat("the request has a ", what, " ", QuotedText(name),
+                                                 "; it takes ", others,
+                                                 detects ? "conf, iou, max" : "top"));
+}
+
+// The body is a picture: the rest is in the address.
+absl::Status TakeParameter(PictureTask task, const std::string& name, const std::string& value,
+                           Asked& asked) {
+  if (name != "model") return TakeOption(task, name, value, asked, "parameter", "model, ");
+  if (asked.request.model.empty()) asked.request.model = value;
+  return absl::OkStatus();
+}
+
 absl::Status TakeMember(PictureTask task, const std::string& name, const element& value,
                         Asked& asked) {
-  const bool detects = task == PictureTask::kDetect;
   if (name == "image") {
     ASSIGN_OR_RETURN(std::string file, FileOf(value, name));
     asked.request.files.push_back(std::move(file));
@@ -101,13 +135,7 @@ absl::Status TakeMember(PictureTask task, const std::string& name, const element
     if (asked.request.model.empty()) asked.request.model = std::string(text);
     return absl::OkStatus();
   }
-  if (detects && name == "conf") return TakeNumber(value, name, 1, asked.conf);
-  if (detects && name == "iou") return TakeNumber(value, name, 1, asked.iou);
-  if (detects && name == "max") return TakeCount(value, name, asked.most);
-  if (!detects && name == "top") return TakeCount(value, name, asked.top);
-  return absl::InvalidArgumentError(absl::StrCat("the request has a member ", QuotedText(name),
-                                                 "; it takes model, image, images, ",
-                                                 detects ? "conf, iou, max" : "top"));
+  return TakeOption(task, name, value, asked, "member", "model, image, images, ");
 }
 
 absl::Status TakeHubMember(PictureTask task, const std::string& name, const element& value,
@@ -150,6 +178,10 @@ absl::StatusOr<Asked> Read(PictureTask task, Face face, const HttpRequest& http,
   if (is_untyped || absl::StartsWithIgnoreCase(type, "image/") ||
       absl::StartsWithIgnoreCase(type, "application/octet-stream")) {
     asked.request.files.push_back(http.body);
+    if (face == Face::kHub) return asked;
+    for (const auto& [name, value] : http.path.query()) {
+      RETURN_IF_ERROR(TakeParameter(task, name, value, asked));
+    }
     return asked;
   }
   JsonDocument document(parsing);

@@ -5,7 +5,8 @@
 //
 // The body is a JPEG or PNG file (Content-Type: image/jpeg, image/png), or JSON: `image`, or a list
 // `images`, of base64 or data: addresses; `model`; `top` of classify; `conf`, `iou` and `max` of
-// detect. Errors are in OpenAI's form, as all below /v1.
+// detect. Next to a file these are parameters of the address ("?model=yolo&conf=0.4"). Errors are
+// in OpenAI's form, as all below /v1.
 #pragma once
 
 #include <memory>

@@ -206,6 +206,23 @@ def test_parameters_choose_among_objects(served):
     assert send(served, "detect", "yolo8", faint, conf=0.3)["objects"] == []
 
 
+def test_parameters_of_a_file_are_in_the_address(served):
+    faint = encoded(Image.new("RGB", (64, 64), (60, 0, 0)))
+    file = {"data": faint, "headers": {"content-type": "image/png"}}
+
+    def found(query, path="/v1/vision/detect"):
+        reply = post(served, path + query, **file)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+    assert found("", "/models/yolo8/v1/vision/detect")["images"][0]["objects"] == []
+    answer = found("?model=yolo8&conf=0.2&iou=1&max=7")
+    assert answer["model"] == "yolo8" and len(answer["images"][0]["objects"]) == 7
+    assert len(found("?top=1&model=colours", "/v1/vision/classify")["images"][0]["classes"]) == 1
+    for query, words in [("cnof=1", "conf, iou, max"), ("conf=2", "from 0 to 1"), ("conf=", "from 0 to 1")]:
+        refused = post(served, f"/v1/vision/detect?model=yolo8&{query}", **file)
+        assert refused.status_code == 400 and words in refused.json()["error"]["message"], query
+
+
 def test_several_pictures_share_a_request(served):
     pictures = [squares(640, 480, red=(100, 100, 160)), squares(480, 640, blue=(100, 100, 160))]
     reply = post(served, "/v1/vision/detect", {

@@ -9,6 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 std::vector<std::string> SegmentsOf(const std::string& target) {
   const auto path = RequestPath::Parse(target);
@@ -31,6 +32,14 @@ TEST(RequestPathTest, SlashesServersAndQueriesMeanNothing) {
     EXPECT_THAT(SegmentsOf(target), IsEmpty()) << target;
   }
   EXPECT_THAT(SegmentsOf("*"), ElementsAre("*"));
+}
+
+TEST(RequestPathTest, ParametersAreDecodedInTheirOrder) {
+  const absl::StatusOr<RequestPath> path =
+      RequestPath::Parse("/v1/m?conf=0.4&a+b=%C3%A9%&&x&y=1=2");
+  ASSERT_TRUE(path.ok());
+  EXPECT_THAT(path->query(), ElementsAre(Pair("conf", "0.4"), Pair("a b", "\xc3\xa9%"),
+                                         Pair("x", ""), Pair("y", "1=2")));
 }
 
 TEST(RequestPathTest, PathsThatOthersMayReadAnotherWayAreRefused) {
