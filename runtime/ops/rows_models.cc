@@ -72,7 +72,7 @@ constexpr OpEntry kModelRows[] = {
     // Caches of decoders in pages.
     {{CachedRowsOp::kName, 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32}},
     {{PagedAttentionOp::kName, 5, 6, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
-     {.rows = RowRule::kSegmentAttention}},
+     {.rows = RowRule::kSegmentAttention, .rounding = Rounding::kAttention}},
     {{PagedCrossAttentionOp::kName, 3, 3, 1, 1, kInternal | kNoFold, 0, PagedCrossAttentionRule, PagedAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention}},
     // Packed tokens.

@@ -88,17 +88,6 @@ struct Block {
   bool asks_ahead;  // the first block of a call prefetches the next head
 };
 
-// Lane i of both side by side in word i.
-HWY_INLINE VF PairLanes(VF low, VF high) {
-  const F32 d;
-  const U32 du;
-  // Halves i and 16 + i.
-  const VU places =
-      hn::Add(hn::Mul(hn::Iota(du, 0), hn::Set(du, 0x00010001u)), hn::Set(du, 0x00100000u));
-  const VU both = hn::BitCast(du, RoundPair(low, high));
-  return hn::BitCast(d, VU{_mm512_permutexvar_epi16(places.raw, both.raw)});
-}
-
 // Up to a vector from memory, zero in the lanes from `count` on.
 HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
   if (count >= kLanes) return hn::LoadU(d, p);

@@ -13,13 +13,13 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/paged/paged_cells-inl.h"
 #include "runtime/device/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kLanes = HWY_LANES(float);
 constexpr int64_t kPage = ops::kPagePositions;
 constexpr int kPageVectors = static_cast<int>(kPage / kLanes);
 static_assert(kPage % kLanes == 0);
@@ -31,23 +31,6 @@ constexpr int64_t kRows = 4;
 constexpr int kPagesAtOnce = 1;
 #endif
 static_assert(kRows <= kMostPagedRows);
-
-constexpr F32 kF32 = {};
-
-// Returns a vector of keys or values as floats.
-HWY_INLINE VF LoadCells(const float* at) { return hn::LoadU(kF32, at); }
-HWY_INLINE VF LoadCells(const uint16_t* at) {  // bfloat16
-  const hn::Rebind<uint16_t, F32> halves;
-  const hn::RebindToUnsigned<F32> words;
-  return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, at))));
-}
-HWY_INLINE VF LoadCells(const int8_t* at) {
-  const hn::Rebind<int8_t, F32> bytes;
-  const hn::RebindToSigned<F32> words;
-  return hn::ConvertTo(kF32, hn::PromoteTo(words, hn::LoadU(bytes, at)));
-}
-template <class Cell>
-constexpr bool kScaled = std::is_same_v<Cell, int8_t>;
 
 // The positions that a call looks at.
 struct Range {
@@ -152,10 +135,15 @@ HWY_INLINE const char* ValuesAhead(const PagedArgs& args, const Range& range, in
              : nullptr;
 }
 
+// The queries of a call in pairs, where they are rounded.
+struct RoundedQueries {
+  float words[kMostPagedRows][kMostRoundedHead / 2];
+};
+
 // Scores of `Pages` pages from `page` on, for all rows.
-template <class Cell, bool Carried, int Rows, int Pages>
-HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range& range,
-                       int64_t page, VF* highest) {
+template <class Cell, bool Carried, Form form, int Rows, int Pages>
+HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const RoundedQueries* queries,
+                       const Range& range, int64_t page, VF* highest) {
   const char* ahead[Pages];
   VF sums[Rows][Pages * kPageVectors];
   const Cell* keys[Pages];
@@ -173,7 +161,24 @@ HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range&
       if (ahead[p] == nullptr) ahead[p] = reinterpret_cast<const char*>(keys[p]);
     }
   }
-  for (int64_t d = 0; d < args.head_dim; ++d) {
+#if HWY_TARGET == HWY_AVX3
+  for (int64_t d = 0; form == Form::kRounded && d < args.head_dim; d += 2) {
+    HWY_UNROLL(2) for (int p = 0; p < Pages; ++p) {
+      if constexpr (!Carried) {
+        constexpr int64_t kBytes = kPage * int64_t{sizeof(Cell)};
+        __builtin_prefetch(ahead[p] + d * kBytes, /*rw=*/0, /*locality=*/2);
+        __builtin_prefetch(ahead[p] + (d + 1) * kBytes, /*rw=*/0, /*locality=*/2);
+      }
+      const Cell* const at = keys[p] + d * kPage;
+      const VF key = d + 1 < args.head_dim ? PairCells(at, at + kPage)
+                                           : PairLanes(LoadCells(at), hn::Zero(kF32));
+      HWY_UNROLL(8) for (int r = 0; r < Rows; ++r) {
+        AccumulatePairs(sums[r][p], hn::Set(kF32, queries->words[r][d / 2]), key);
+      }
+    }
+  }
+#endif
+  for (int64_t d = 0; form == Form::kExact && d < args.head_dim; ++d) {
     HWY_UNROLL(2) for (int p = 0; p < Pages; ++p) {
       if constexpr (!Carried) {
         constexpr int64_t kBytes = kPage * int64_t{sizeof(Cell)};
@@ -236,8 +241,75 @@ float Weigh(float* scores, int64_t count, float highest, float sink) {
   return total + hn::GetLane(SoftmaxExp(kF32, hn::Sub(hn::Set(kF32, sink), most)));
 }
 
+#if HWY_TARGET == HWY_AVX3
+// The weights of a row become pairs, in place; times the scales of values, where these have any.
+template <class Cell>
+void PairWeights(const PagedArgs& args, const PagedRow& row, const Range& range, float* weights) {
+  const hn::RebindToSigned<F32> words;
+  for (int64_t page = range.first_page(); page <= range.last_page(); page += 2) {
+    VF pair[2];
+    for (int64_t p = 0; p < 2; ++p) {
+      pair[p] = hn::Zero(kF32);
+      const int64_t base = (page + p) * kPage;
+      if (page + p > range.last_page()) break;
+      pair[p] = hn::LoadU(kF32, weights + base - range.first);
+      if constexpr (kScaled<Cell>) {
+        // Positions after the row's own have any scales.
+        const auto seen = hn::Lt(hn::Iota(words, static_cast<int32_t>(base)),
+                                 hn::Set(words, static_cast<int32_t>(row.position + 1)));
+        const float* scales = reinterpret_cast<const float*>(args.pages[page + p]) + args.v_scales;
+        pair[p] = hn::IfThenElseZero(hn::RebindMask(kF32, seen),
+                                     hn::Mul(pair[p], hn::LoadU(kF32, scales)));
+      }
+    }
+    hn::StoreU(RoundPair(pair[0], pair[1]), kF32, weights + (page * kPage - range.first) / 2);
+  }
+}
+
+// Adds the values of a page to the sums: all of it for all rows where `whole`, else for each row
+// the values up to its own position.
+template <class Cell, int Rows, int Vectors>
+HWY_INLINE void PairedValues(const PagedArgs& args, const PagedRow* rows, const Range& range,
+                             int64_t base, const Cell* values, const char* ahead, int64_t stride,
+                             VF (&sums)[Rows][Vectors]) {
+  const float* const weights = args.scratch + (base - range.first) / 2;
+  if (base + kPage - 1 <= range.whole) {
+    for (int64_t j = 0; j < kPage; j += 2) {
+      VF value[Vectors];
+      HWY_UNROLL(16) for (int v = 0; v < Vectors; ++v) {
+        const int64_t at = j * stride + v * kLanes;
+        if (ahead != nullptr) {
+          __builtin_prefetch(ahead + at * int64_t{sizeof(Cell)}, /*rw=*/0, /*locality=*/2);
+          __builtin_prefetch(ahead + (at + stride) * int64_t{sizeof(Cell)}, /*rw=*/0,
+                             /*locality=*/2);
+        }
+        value[v] = PairCells(values + at, values + at + stride);
+      }
+      HWY_UNROLL(8) for (int r = 0; r < Rows; ++r) {
+        const VF weight = hn::Set(kF32, weights[r * args.scratch_stride + j / 2]);
+        HWY_UNROLL(16)
+        for (int v = 0; v < Vectors; ++v) AccumulatePairs(sums[r][v], weight, value[v]);
+      }
+    }
+    return;
+  }
+  HWY_UNROLL(8) for (int r = 0; r < Rows; ++r) {
+    const int64_t end = std::min(kPage, rows[r].position - base + 1);
+    for (int64_t j = 0; j < end; j += 2) {
+      const VF weight = hn::Set(kF32, weights[r * args.scratch_stride + j / 2]);
+      HWY_UNROLL(16) for (int v = 0; v < Vectors; ++v) {
+        const Cell* const at = values + j * stride + v * kLanes;
+        const VF value =
+            j + 1 < end ? PairCells(at, at + stride) : PairLanes(LoadCells(at), hn::Zero(kF32));
+        AccumulatePairs(sums[r][v], weight, value);
+      }
+    }
+  }
+}
+#endif
+
 // Columns [column, column + Vectors * kLanes) of the results.
-template <class Cell, bool Carried, int Rows, int Vectors>
+template <class Cell, bool Carried, Form form, int Rows, int Vectors>
 HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range& range,
                        const float* totals, int64_t column) {
   VF sums[Rows][Vectors];
@@ -260,6 +332,12 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
       ahead = ahead == nullptr ? reinterpret_cast<const char*>(values)
                                : ahead + column * int64_t{sizeof(Cell)};
     }
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (form == Form::kRounded) {
+      PairedValues<Cell>(args, rows, range, base, values, ahead, stride, sums);
+      continue;
+    }
+#endif
     // How much value `j` of the page weighs for row `r`.
     const auto weight_of = [&](int r, int64_t j) HWY_ATTR {
       const float weight = weights[r * args.scratch_stride + base + j];
@@ -306,23 +384,34 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
   }
 }
 
-template <class Cell, bool Carried, int Rows>
+template <class Cell, bool Carried, Form form, int Rows>
 void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const Range range = RangeOf(args, rows, Rows);
+  RoundedQueries rounded;
+  if constexpr (form == Form::kRounded) {
+#if HWY_TARGET == HWY_AVX3
+    for (int r = 0; r < Rows; ++r) RoundToPairs(rows[r].q, args.head_dim, rounded.words[r]);
+#endif
+  }
   VF highest[Rows];
   for (VF& one : highest) one = hn::Set(kF32, -std::numeric_limits<float>::infinity());
   int64_t page = range.first_page();
   for (; page + kPagesAtOnce - 1 <= range.last_page(); page += kPagesAtOnce) {
-    Scores<Cell, Carried, Rows, kPagesAtOnce>(args, rows, range, page, highest);
+    Scores<Cell, Carried, form, Rows, kPagesAtOnce>(args, rows, &rounded, range, page, highest);
   }
   for (; page <= range.last_page(); ++page) {
-    Scores<Cell, Carried, Rows, 1>(args, rows, range, page, highest);
+    Scores<Cell, Carried, form, Rows, 1>(args, rows, &rounded, range, page, highest);
   }
   float totals[Rows];
   const int64_t count = (range.last_page() + 1) * kPage - range.first;
   for (int r = 0; r < Rows; ++r) {
     totals[r] = Weigh(args.scratch + r * args.scratch_stride, count,
                       hn::GetLane(hn::MaxOfLanes(kF32, highest[r])), rows[r].sink);
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (form == Form::kRounded) {
+      PairWeights<Cell>(args, rows[r], range, args.scratch + r * args.scratch_stride);
+    }
+#endif
   }
   // AVX-512's 32 registers or AVX2's 16 hold the sums of all rows, the values and a weight.
   constexpr int kMostRows = HWY_TARGET == HWY_AVX3 ? 6 : 2;
@@ -330,32 +419,36 @@ void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const int64_t width = ops::PagedValueStride(args.v_head_dim);
   int64_t column = 0;
   for (; column + kVectors * kLanes <= width; column += kVectors * kLanes) {
-    Values<Cell, Carried, Rows, kVectors>(args, rows, range, totals, column);
+    Values<Cell, Carried, form, Rows, kVectors>(args, rows, range, totals, column);
   }
   for (; column < width; column += kLanes) {
-    Values<Cell, Carried, Rows, 1>(args, rows, range, totals, column);
+    Values<Cell, Carried, form, Rows, 1>(args, rows, range, totals, column);
   }
 }
 
-template <class Cell, bool Carried, int... Counts>
+template <class Cell, bool Carried, Form form, int... Counts>
 void Dispatch(const PagedArgs& args, const PagedRow* rows, int64_t count,
               std::integer_sequence<int, Counts...>) {
-  ((count == Counts + 1 ? RunRows<Cell, Carried, Counts + 1>(args, rows) : void()), ...);
+  ((count == Counts + 1 ? RunRows<Cell, Carried, form, Counts + 1>(args, rows) : void()), ...);
 }
 
-template <class Cell, bool Carried = false>
+template <class Cell, Form wanted, bool Carried = false>
 void Rows(const PagedArgs& args, const PagedRow* rows, int64_t count) {
-  Dispatch<Cell, Carried>(args, rows, count,
-                          std::make_integer_sequence<int, static_cast<int>(kRows)>());
+  constexpr Form kForm = kRounds ? wanted : Form::kExact;
+  Dispatch<Cell, Carried, kForm>(args, rows, count,
+                                 std::make_integer_sequence<int, static_cast<int>(kRows)>());
 }
+
+template <Form form>
+constexpr PagedTable kTable = {.kernels = {{kRows, Rows<float, form>},
+                                           {kRows, Rows<uint16_t, form>},
+                                           {kRows, Rows<int8_t, form>},
+                                           {kRows, Rows<float, form, true>}}};
 
 }  // namespace
 
-// By CacheDType.
-constexpr PagedTable kPagedKernels = {.kernels = {{kRows, Rows<float>},
-                                                  {kRows, Rows<uint16_t>},
-                                                  {kRows, Rows<int8_t>},
-                                                  {kRows, Rows<float, true>}}};
+constexpr PagedTables kPagedKernels = {.exact = kTable<Form::kExact>,
+                                       .rounded = kTable<Form::kRounded>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -363,15 +456,24 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reprise::cpu {
 
-const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype) {
-  const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
-  return table.kernels[static_cast<size_t>(dtype)];
+namespace {
+
+const PagedKernels& KernelsOf(Isa isa, size_t which, bool rounds) {
+  const PagedTables& tables = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
+  return (rounds && RoundsPages(isa) ? tables.rounded : tables.exact).kernels[which];
 }
 
-const PagedKernels& CarriedKernelsFor(Isa isa) {
+}  // namespace
+
+bool RoundsPages(Isa isa) { return REPRISE_WITH_AVX512 != 0 && isa.Has(CpuFeature::kAvx512Bf16); }
+
+const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype, bool rounds) {
+  return KernelsOf(isa, static_cast<size_t>(dtype), rounds);
+}
+
+const PagedKernels& CarriedKernelsFor(Isa isa, bool rounds) {
   constexpr size_t kCarried = 3;  // they follow those by CacheDType
-  const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
-  return table.kernels[kCarried];
+  return KernelsOf(isa, kCarried, rounds);
 }
 
 }  // namespace reprise::cpu

@@ -1,5 +1,7 @@
 // Attention of single tokens over the pages of their sequences: float32 arithmetic over keys and
-// values of float32, bfloat16, or 8 bits with a scale for each position and head.
+// values of float32, bfloat16, or 8 bits with a scale for each position and head. Kernels that
+// round multiply bfloat16 instead, in pairs: queries, keys, weights and values are rounded,
+// sums and softmax are float32.
 //
 // The score of a key, its weight and its share of the result are computed with one order of sums:
 // products along a head's elements one after another, weights by the key's place in its page,
@@ -76,16 +78,28 @@ struct PagedKernels {
   void (*rows)(const PagedArgs& args, const PagedRow* rows, int64_t count);
 };
 
-// The kernels of one tier, by CacheDType; the last one reads client-managed caches.
+// By CacheDType; the last one reads client-managed caches.
 struct PagedTable {
   PagedKernels kernels[4];
 };
 
-// Returns the kernels of the highest tier that is not above `isa`.
-const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32);
+// The kernels of one tier.
+struct PagedTables {
+  PagedTable exact, rounded;
+};
+
+// The largest head_dim that is rounded.
+inline constexpr int64_t kMostRoundedHead = 512;
+// Returns whether `isa` multiplies bfloat16, so that its kernels round where that is asked for.
+bool RoundsPages(Isa isa);
+
+// Returns the kernels of the highest tier that is not above `isa`. `rounds`: those that round,
+// where RoundsPages.
+const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32,
+                                    bool rounds = false);
 // Returns the kernels for client-managed keys and values: the bits equal those for pages of
 // float32.
-const PagedKernels& CarriedKernelsFor(Isa isa);
+const PagedKernels& CarriedKernelsFor(Isa isa, bool rounds = false);
 
 // Scores of one row, for sequences of up to `context` positions.
 constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }

@@ -13,6 +13,7 @@
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/ops/attention/paged_op.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise::cpu {
 namespace {
@@ -302,8 +303,12 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   p.kv_heads = attributes.Int("kv_heads", 1);
   p.group = p.heads / p.kv_heads;
   const auto dtype = static_cast<ops::CacheDType>(attributes.Int("cache_dtype", 0));
-  p.kernels = &PagedKernelsFor(target.isa, dtype);
-  p.carried = &CarriedKernelsFor(target.isa);
+  const int64_t head_dim = node.shape(In::kQueries)[2] / p.heads;
+  const bool rounds =
+      attributes.String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16) &&
+      RoundsPages(target.isa) && head_dim <= kMostRoundedHead;
+  p.kernels = &PagedKernelsFor(target.isa, dtype, rounds);
+  p.carried = &CarriedKernelsFor(target.isa, rounds);
   p.half = &HalfKernelsFor(target.isa, DType::kFloat16);
   p.k_cache = attributes.Int("k_cache", 0);
   p.v_cache = attributes.Int("v_cache", 0);
@@ -318,7 +323,7 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
             .v_offset = attributes.Int("v_offset", 0),
             .k_scales = attributes.Int("k_scales", 0),
             .v_scales = attributes.Int("v_scales", 0),
-            .head_dim = node.shape(In::kQueries)[2] / p.heads,
+            .head_dim = head_dim,
             .v_head_dim = node.out_shape()[2] / p.heads,
             .scale = attributes.Float("scale", 1),
             .softcap = attributes.Float("softcap", 0),
@@ -335,6 +340,7 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   Candidate candidate =
       MakeCandidate(target, node, "paged_attention", RunPagedAttention, p,
                     2 * pairs * static_cast<double>(p.args.head_dim + p.args.v_head_dim));
+  if (rounds) candidate.option.kernel = "paged_attention_bf16";
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =
       sizeof(float) * static_cast<size_t>(p.scratch_floats * p.scratch_parts);
