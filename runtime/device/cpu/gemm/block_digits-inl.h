@@ -156,7 +156,7 @@ HWY_INLINE bool SplitBlock(const float* HWY_RESTRICT a, int64_t index, int64_t f
   return true;
 }
 
-// Rounds the `count` numbers of a block that begins at `first`.
+// Rounds the `count` numbers of a block that begins at `first`, and finds their sum.
 template <bool kPairs>
 HWY_INLINE void RoundBlock(const float* HWY_RESTRICT a, int64_t first, int64_t count, uint32_t flip,
                            uint8_t* HWY_RESTRICT bytes, DigitBlock& block) {
@@ -179,13 +179,19 @@ HWY_INLINE void RoundBlock(const float* HWY_RESTRICT a, int64_t first, int64_t c
   const VF inverse = hn::Set(d, scale.inverse);
   const auto offset = hn::Set(du, kDigitsOffset & 0xFF), flips = hn::Set(du, flip & 0xFF);
   const auto order = hn::SetTableIndices(d, kEvenFirst);
+  auto sums = hn::Zero(d32);
   for (int64_t i = 0; i < count; i += kLanes) {
     VF x = numbers ? load(i) : hn::Zero(d);
     if constexpr (kPairs) x = hn::TableLookupLanes(x, order);
-    const auto whole = hn::BitCast(du, hn::NearestInt(hn::Mul(x, inverse)));
+    const auto integer = hn::NearestInt(hn::Mul(x, inverse));
+    sums = hn::Add(sums, integer);
+    const auto whole = hn::BitCast(du, integer);
     const auto number = hn::Xor(hn::Add(whole, offset), flips);
     hn::StoreU(hn::TruncateTo(d8, number), d8, bytes + first + i);
   }
+  const int32_t sum = hn::GetLane(hn::SumOfLanes(d32, sums));
+  block.less[0] = static_cast<uint16_t>(-sum);
+  block.sum = static_cast<float>(sum) * block.scale;
 }
 
 // The sums of the digits of a row's blocks, of which `flip` was asked.
@@ -236,7 +242,7 @@ void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* 
       return;
     }
   }
-  SumDigits<kDigits>(digits, stride, blocks, plus128 ? 0 : 0x80, to);
+  if constexpr (kDigits > 1) SumDigits<kDigits>(digits, stride, blocks, plus128 ? 0 : 0x80, to);
 }
 
 }  // namespace

@@ -212,11 +212,97 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
   }
 }
 
+// The same of rows of one digit. Their float sums stay in registers, and the steps of a block are
+// unrolled where it has 32 numbers, as most have.
+template <int kRows, bool kPoints>
+HWY_NOINLINE void RoundedTile(const TileIn& in) {
+  const F32 d;
+  const DU32 du;
+  const DigitBlocks blocks = in.blocks;
+  const bool offsets = blocks.factor_rows == 2;
+  const int64_t stride = in.stride;
+  const DigitBlock* HWY_RESTRICT facts = in.facts + in.begin;
+  const auto* points = reinterpret_cast<const uint8_t*>(in.panel) + in.begin * kWidth;
+  const char* HWY_RESTRICT factors = in.panel + BlockAt(blocks, in.begin);
+  const uint32_t* HWY_RESTRICT words = in.unpacked.words;
+  const uint32_t* HWY_RESTRICT starts = in.unpacked.starts;
+  Ahead ahead = in.ahead;
+  // Every third row has a pointer; the two after it are an index away.
+  const uint8_t* HWY_RESTRICT a = in.digits;
+  const uint8_t* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * stride) : nullptr;
+  VF sums[kRows][kWide];
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      sums[r][v] = in.begin == 0 ? hn::Zero(d) : hn::Load(d, in.sums + r * kWidth + v * kLanes);
+    }
+  }
+  for (int64_t b = in.begin; b < in.end; ++b, ++facts, starts += kWidth, points += kWidth) {
+    VU32 acc[kRows][1][kWide];
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      const VU32 start = hn::Load(du, starts + v * kLanes);
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) acc[r][0][v] = start;
+    }
+    if constexpr (kPoints) {
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        const VU32 point =
+            hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
+        HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+          AccumulatePairs(acc[r][0][v], point, hn::Set(du, facts[r * blocks.count].less[0]));
+        }
+      }
+    }
+    const auto step = [&](int64_t at) HWY_ATTR {
+      VU32 weights[kWide];
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        weights[v] = hn::Load(du, words + at * kWidth + v * kLanes);
+      }
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+        const uint8_t* const group = r < 3 ? a : a3;
+        const VU32 of_a = hn::Set(du, LoadWord(group + r % 3 * stride + 4 * at));
+        HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+          AccumulateBytes(acc[r][0][v], of_a, weights[v]);
+        }
+      }
+    };
+    const int64_t steps = blocks.WordsOf(b) * in.per_word;
+    constexpr int kUsualSteps = 8;
+    if (steps == kUsualSteps) {
+      HWY_UNROLL(8) for (int at = 0; at < kUsualSteps; ++at) step(at);
+    } else {
+      for (int64_t at = 0; at < steps; ++at) step(at);
+    }
+    for (int64_t line = 0; line < steps; ++line, ahead.next += ahead.step) {
+      __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(ahead.next + kLine, /*rw=*/0, /*locality=*/2);
+    }
+    words += steps * kWidth;
+    a += 4 * steps;
+    if constexpr (kRows > 3) a3 += 4 * steps;
+    HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        sums[r][v] =
+            AddBlock<1>(acc[r], v, facts[r * blocks.count],
+                        reinterpret_cast<const float*>(factors) + v * kLanes, offsets, sums[r][v]);
+      }
+    }
+    factors += (blocks.factor_rows + blocks.words) * kWordBytes;
+  }
+  HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      hn::Store(sums[r][v], d, in.sums + r * kWidth + v * kLanes);
+    }
+  }
+}
+
 using DigitTileFunction = void (*)(const TileIn&);
 template <int kDigits, bool kPoints, int... kRowsLessOne>
 constexpr std::array<DigitTileFunction, sizeof...(kRowsLessOne)> DigitTilesOf(
     std::integer_sequence<int, kRowsLessOne...>) {
-  return {DigitTile<kDigits, kRowsLessOne + 1, kPoints>...};
+  if constexpr (kDigits == 1) {
+    return {RoundedTile<kRowsLessOne + 1, kPoints>...};
+  } else {
+    return {DigitTile<kDigits, kRowsLessOne + 1, kPoints>...};
+  }
 }
 template <int kDigits, bool kPoints>
 constexpr auto kDigitTiles =
