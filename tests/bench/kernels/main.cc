@@ -286,17 +286,20 @@ void BenchWeights(Isa isa, double seconds) {
 }
 
 // Products by all the weights of a small decoder, stored in 4 or 8 bits in blocks of 32: as floats
-// that are made on the way, and as bytes. GF/s, and the rate at which packed weights are read.
+// that are made on the way, as bytes, and as bfloat16. GF/s, and the rate at which packed weights
+// are read.
 void BenchBlocks(Isa isa, double seconds) {
   const GemmKernels& division = GemmKernelsFor(isa);
   const BlockGemmKernels& floats = BlockGemmKernelsFor(isa);
   const BlockDigitKernels* const digits = BlockDigitKernelsFor(isa);
+  const BlockDigitKernels* const rounded = BlockDigitKernelsFor(isa, /*rounded=*/true);
+  const Bf16BlockKernels* const halves = Bf16BlockKernelsFor(isa);
   constexpr int64_t kElements = 100'000'000;
   std::printf("\nblocks: peak %.1f GF/s, %ld MB read at %.1f GB/s, one thread, %s\n",
               MeasureGflops(isa), kElements / 2 >> 20, MeasureReadBandwidth(isa, kElements / 2),
               std::string(IsaName(isa)).c_str());
-  std::printf("%4s %6s %6s %6s %9s %9s %9s %9s\n", "bits", "m", "k", "n", "floats", "GB/s", "bytes",
-              "GB/s");
+  std::printf("%4s %6s %6s %6s %9s %9s %9s %9s %9s %9s %9s\n", "bits", "m", "k", "n", "floats",
+              "GB/s", "bytes", "GB/s", "bf16", "GB/s", "int8");
   const int64_t shapes[][3] = {{4, 576, 3072}, {4, 1536, 576}, {8, 576, 49152}};
   for (const auto& [bits, k, n] : shapes) {
     const BlockForm form = {.bits = static_cast<int>(bits), .block = 32, .points = true};
@@ -316,10 +319,15 @@ void BenchBlocks(Isa isa, double seconds) {
     WeightsInTurn as_digits(digit_bytes, matrices, [&, k, n](std::byte* packed) {
       if (digits != nullptr) digits->pack(source, form, k, n, packed);
     });
-    for (int64_t m : {1, 2, 4, 8, 16, 64, 128}) {
+    const int64_t half_bytes = halves == nullptr ? 64 : halves->packed_bytes(k, n, form);
+    WeightsInTurn as_halves(half_bytes, matrices, [&, k, n](std::byte* packed) {
+      if (halves != nullptr) halves->pack(source, form, k, n, packed);
+    });
+    for (int64_t m : {1, 2, 4, 8, 16, 64, 128, 512}) {
       const Floats a(m * k), c(m * n);
-      const AlignedBuffer scratch(
-          static_cast<size_t>(digits == nullptr ? 64 : digits->scratch_bytes(m, k, form)));
+      const AlignedBuffer scratch(static_cast<size_t>(
+          std::max(digits == nullptr ? 64 : digits->scratch_bytes(m, k, form),
+                   halves == nullptr ? 64 : halves->scratch_bytes(m, k, form))));
       GemmArgs args = {.a = a.data(),
                        .lda = k,
                        .c = c.data(),
@@ -336,12 +344,24 @@ void BenchBlocks(Isa isa, double seconds) {
                   if (digits == nullptr) return;
                   args.packed_b = as_digits.Next();
                   digits->part(args, form, {0, m, 0, digits->division.Panels(n)});
+                },
+                [&, m, n] {
+                  if (halves == nullptr) return;
+                  args.packed_b = as_halves.Next();
+                  halves->part(args, form, {0, m, 0, halves->division.Panels(n)});
+                },
+                [&, m, n] {
+                  if (rounded == nullptr) return;
+                  args.packed_b = as_digits.Next();
+                  rounded->part(args, form, {0, m, 0, rounded->division.Panels(n)});
                 }},
                seconds);
       const double flops = 2e-9 * static_cast<double>(m * k * n);
-      std::printf("%4ld %6ld %6ld %6ld %9.1f %9.1f %9.1f %9.1f\n", bits, m, k, n, flops / times[0],
-                  1e-9 * static_cast<double>(float_bytes) / times[0], flops / times[1],
-                  1e-9 * static_cast<double>(digit_bytes) / times[1]);
+      std::printf("%4ld %6ld %6ld %6ld %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n", bits, m, k, n,
+                  flops / times[0], 1e-9 * static_cast<double>(float_bytes) / times[0],
+                  flops / times[1], 1e-9 * static_cast<double>(digit_bytes) / times[1],
+                  flops / times[2], 1e-9 * static_cast<double>(half_bytes) / times[2],
+                  flops / times[3]);
     }
   }
 }

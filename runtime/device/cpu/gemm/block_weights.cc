@@ -14,6 +14,7 @@
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/block_formats.h"
+#include "runtime/ops/weights/quantized_weights.h"
 #include "runtime/ops/weights/stored_op.h"
 
 namespace reprise::cpu {
@@ -192,6 +193,31 @@ BlockForm BlockWeights::Form() const {
           .block = block,
           .points = !offsets && (points != nullptr || point + (is_signed() ? middle : 0) != middle),
           .offsets = offsets};
+}
+
+std::optional<Int8Weights> SplitInt8(const ParameterExprPtr& weights, int64_t axis) {
+  const std::optional<ops::QuantizedWeights> parts = ops::SplitQuantized(weights, axis);
+  if (!parts.has_value() || parts->values->dtype() != DType::kInt8 || parts->points != nullptr) {
+    return std::nullopt;
+  }
+  return Int8Weights{parts->values, parts->scales};
+}
+
+std::optional<BlockWeights> SplitColumns(const ParameterExprPtr& weights, int64_t axis) {
+  const std::optional<Int8Weights> split = SplitInt8(weights, axis);
+  if (!split.has_value()) return std::nullopt;
+  BlockWeights columns;
+  columns.bits = columns.kept_bits = 8;
+  columns.numbers = axis == 0 ? split->values : Turned(split->values);
+  const int64_t per_word = columns.Form().PerWord();
+  columns.block = (weights->shape()[1 - axis] + per_word - 1) / per_word * per_word;
+  columns.scales = split->scales;
+  if (columns.scales == nullptr) {
+    columns.scales =
+        ParameterExpr::Constant(Tensor::FromVector<float>(DType::kFloat32, {1}, {1.0f}));
+  }
+  if (columns.block == 0) return std::nullopt;
+  return columns;
 }
 
 std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t axis) {

@@ -75,4 +75,34 @@ struct BlockGemmKernels {
 // divides it.
 const BlockGemmKernels& BlockGemmKernelsFor(Isa isa);
 
+// The same products with precision `bf16`, on CPUs whose vectors multiply bfloat16
+// (AVX512_BF16). Numbers of 4 and 8 bits, less the middle of their range, are numbers of bfloat16:
+// a panel's become those on the way, in registers or in the cache, and are never kept. Rows of A
+// are rounded to bfloat16.
+//
+// Within a block products are summed in float32 in the order of k's pairs; each sum is multiplied
+// by the factor of its column and added in the order of k. Where columns have zero points or
+// offsets, each block adds one product more: by the sum of the block of the row. So weights are not
+// rounded, and a row's results have the same bits whatever the number of rows and however work is
+// divided.
+//
+// Packed weights are the panels, one after another: block by block of k the factors of the columns,
+// their offsets where the form has points or offsets, and words as above.
+struct Bf16BlockKernels {
+  // Divides the work: panel_columns, tile_rows and costs alone.
+  GemmKernels division;
+  int64_t (*packed_bytes)(int64_t k, int64_t n, const BlockForm& form);
+  void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
+  // Bytes of GemmArgs::scratch for a part of up to `m` rows.
+  int64_t (*scratch_bytes)(int64_t m, int64_t k, const BlockForm& form);
+  // `args.packed_b` and `args.scratch` are aligned to 64 bytes; args.blocking is not used.
+  void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
+  // Rounds the weights of panel `panel` to the words of a panel of gemm_bf16.h, for kernels that
+  // know nothing else (the tile unit).
+  void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, void* words);
+};
+
+// Null where `isa` has no instruction for that.
+const Bf16BlockKernels* Bf16BlockKernelsFor(Isa isa);
+
 }  // namespace reprise::cpu

@@ -14,6 +14,8 @@
 
 namespace reprise::cpu {
 
+struct Bf16Kernels;
+
 inline constexpr int kNoOperand = -1;
 inline constexpr size_t kMaxStackDims = 6;
 
@@ -106,11 +108,16 @@ std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& n
 // plan_linear.cc: whether the tile unit, where there is one, is the usual one for the product.
 bool SuitsTiles(const Product& product, bool int8);
 
+// Kernels of a tile unit, which take panels of weights; null: there are none.
+struct PanelKernels {
+  const GemmKernels* floats = nullptr;  // faster where SuitsTiles
+  const Bf16Kernels* halves = nullptr;  // take any number of rows, where a node rounds to bfloat16
+};
 // plan_blocks.cc: the product by weights of a few bits as they are stored; nothing where the node
-// has none, or has them in a form that no kernel reads. `tiles`: kernels that multiply panels of
-// floats faster where SuitsTiles; null: there are none.
+// has none, or has them in a form that no kernel reads. It rounds as the node asks for; to bfloat16
+// on CPUs that multiply it.
 std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& node,
-                                       const Product& product, const GemmKernels* tiles);
+                                       const Product& product, const PanelKernels& tiles);
 
 // plan_foreign.cc: the product by OpenBLAS; nothing where the device has none, or for a dtype or
 // size that it does not take.

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/gemm/block_weights.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/gemm/gemm_bf16.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
-#include "runtime/device/cpu/gemm/int8_weights.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
 #include "runtime/ops/kit/precision.h"

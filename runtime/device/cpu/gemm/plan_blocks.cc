@@ -1,8 +1,10 @@
 // Products with weights of a few bits, which stay as they are stored: see gemm_blocks.h.
 #include "absl/strings/str_cat.h"
+#include "runtime/base/aligned_buffer.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/gemm/block_weights.h"
 #include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_bf16.h"
 #include "runtime/device/cpu/gemm/gemm_block_digits.h"
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
@@ -17,6 +19,8 @@ namespace {
 struct BlockParams {
   const BlockGemmKernels* kernels = nullptr;
   const BlockDigitKernels* digits = nullptr;  // or these
+  const Bf16BlockKernels* halves = nullptr;   // or these
+  const Bf16Kernels* tiles = nullptr;         // take panels that `halves` widens
   BlockForm form;
   Product product;
   // Positions among the operands.
@@ -46,15 +50,16 @@ void RunBlocks(const LaunchArgs& args) {
   params.kernels->part(GemmArgsOf(params.product, params.addends, args), params.form, part);
 }
 
-// Rows become digits in the scratch of each part.
-void RunDigits(const LaunchArgs& args) {
+// Rows become digits, or bfloat16, in the scratch of each part.
+template <auto BlockParams::*kernels>
+void RunWithScratch(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const int parts = PartsWithScratch(args, params.scratch_parts);
   if (args.part >= parts) return;
   GemmArgs gemm = GemmArgsOf(params.product, params.addends, args);
   gemm.scratch =
       static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
-  params.digits->part(gemm, params.form, PartOf(params, args, parts));
+  (params.*kernels)->part(gemm, params.form, PartOf(params, args, parts));
 }
 
 // Rows are rounded a few at a time, for kernels that multiply floats.
@@ -107,12 +112,44 @@ void RunWidened(const LaunchArgs& args) {
   }
 }
 
+// The same with panels of bfloat16.
+void RunWidenedHalves(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  const Bf16Kernels& tiles = *params.tiles;
+  const int64_t rows = params.product.LiveExtent(*args.frame).rows;
+  const GemmPart part = tiles.Partition(rows, params.product.n, parts, args.part);
+  if (part.row_begin == part.row_end) return;
+  const GemmArgs whole = GemmArgsOf(params.product, params.addends, args);
+  const int64_t columns = tiles.panel_columns;
+  const int64_t panel_bytes = tiles.PackedBytes(whole.k, columns);
+  std::byte* const widened =
+      static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
+  for (int64_t first = part.panel_begin; first < part.panel_end; first += params.panels) {
+    const int64_t panels = std::min(params.panels, part.panel_end - first);
+    for (int64_t i = 0; i < panels; ++i) {
+      params.halves->widen(whole.packed_b, params.form, whole.k, first + i,
+                           widened + i * panel_bytes);
+    }
+    GemmArgs some = whole;
+    some.packed_b = widened;
+    some.scratch = widened + params.panels * panel_bytes;
+    some.n = std::min(panels * columns, whole.n - first * columns);
+    some.c += first * columns;
+    if (some.bias != nullptr) some.bias += first * columns;
+    if (some.residual != nullptr) some.residual += first * columns;
+    tiles.part(some, nullptr, {part.row_begin, part.row_end, 0, panels});
+  }
+}
+
 PrepareStep PackStep(const BlockWeights& weights, const BlockParams& params, int64_t panel,
                      int64_t bytes) {
   const BlockForm& form = params.form;
   PrepareStep step = {.input = 1,
                       .op = kPackBlocksOp,
-                      .attributes = {{"bits", int64_t{weights.bits}},
+                      .attributes = {{"bf16", int64_t{params.halves != nullptr}},
+                                     {"bits", int64_t{weights.bits}},
                                      {"block", weights.block},
                                      {"digits", int64_t{params.digits != nullptr}},
                                      {"k", params.product.k},
@@ -182,7 +219,11 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
   const BlockGemmKernels& kernels = BlockGemmKernelsFor(target.isa);
   const BlockDigitKernels* const digits =
       attributes.Int("digits", 0) != 0 ? BlockDigitKernelsFor(target.isa) : nullptr;
-  const int64_t panel = digits == nullptr ? kernels.panel_columns : digits->division.panel_columns;
+  const Bf16BlockKernels* const halves =
+      attributes.Int("bf16", 0) != 0 ? Bf16BlockKernelsFor(target.isa) : nullptr;
+  const int64_t panel = digits != nullptr   ? digits->division.panel_columns
+                        : halves != nullptr ? halves->division.panel_columns
+                                            : kernels.panel_columns;
   const int64_t k = attributes.Int("k", 0);
   const bool is_signed = numbers.dtype() == DType::kInt8;
   BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
@@ -198,11 +239,17 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                      (form.bits == 4 || form.bits == 8) && form.block > 0;
   if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
       attributes.Int("panel", 0) != panel || form.offsets > (points != nullptr) || k <= 0 ||
-      source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
+      source.row_bytes * 8 < k * source.bits ||
+      (scales.num_elements() != n * form.Blocks(k) && scales.num_elements() != 1)) {
     return absl::InternalError(absl::StrCat(
         kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
         " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
         attributes.Int("panel", 0), " columns on a device of ", panel));
+  }
+  std::vector<float> same;
+  if (scales.num_elements() == 1) {
+    same.assign(static_cast<size_t>(n * form.Blocks(k)), *source.scales);
+    source.scales = same.data();
   }
   source.offset = is_signed ? 1 << (form.bits - 1) : 0;
   std::vector<float> floats;
@@ -214,22 +261,32 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                   static_cast<float>(attributes.Int("point", 0) + source.offset));
   }
   if (form.points || form.offsets) source.points = floats.data();
-  const int64_t bytes =
-      digits == nullptr ? kernels.PackedBytes(k, n, form) : digits->packed_bytes(k, n, form);
+  const int64_t bytes = digits != nullptr   ? digits->packed_bytes(k, n, form)
+                        : halves != nullptr ? halves->packed_bytes(k, n, form)
+                                            : kernels.PackedBytes(k, n, form);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
-  (digits == nullptr ? kernels.pack : digits->pack)(source, form, k, n, packed.get());
+  const auto pack = digits != nullptr   ? digits->pack
+                    : halves != nullptr ? halves->pack
+                                        : kernels.pack;
+  pack(source, form, k, n, packed.get());
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& node,
-                                       const Product& product, const GemmKernels* tiles) {
+                                       const Product& product, const PanelKernels& tiles) {
   if (!product.weights || product.alpha != 1 || product.transposed_a ||
       !node.AllOf(DType::kFloat32)) {
     return {};
   }
   const std::optional<Addends> addends = AddendsOf(product);
-  const std::optional<BlockWeights> weights =
-      SplitBlocks(node.parameter(1), product.transposed_b ? 0 : 1);
+  const int64_t axis = product.transposed_b ? 0 : 1;
+  const Bf16BlockKernels* const halves =
+      RoundsToBf16(node) ? Bf16BlockKernelsFor(target.isa) : nullptr;
+  std::optional<BlockWeights> weights = SplitBlocks(node.parameter(1), axis);
+  // The tile unit takes weights of a factor for each column as bytes that it rounds without it.
+  if (!weights.has_value() && halves != nullptr && tiles.halves == nullptr) {
+    weights = SplitColumns(node.parameter(1), axis);
+  }
   if (!addends.has_value() || !weights.has_value()) return {};
   const bool rounded = RoundsToInt8(node);
   const BlockParams usual = {.kernels = &BlockGemmKernelsFor(target.isa),
@@ -257,20 +314,48 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     candidate.bound.detail =
         absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
   };
+  // Returns the most parts that have work, of rows and panels as `division` has them.
+  const auto parts_of = [&](int64_t tile_rows, int64_t panels) {
+    return static_cast<int>(
+        std::min<int64_t>(target.scratch_parts, (product.m + tile_rows - 1) / tile_rows * panels));
+  };
+  const auto add_with_scratch = [&](absl::string_view name, KernelFn run, BlockParams params,
+                                    const auto& kernels) {
+    const GemmKernels& division = kernels.division;
+    params.floats = &division;
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = kernels.scratch_bytes(product.m, product.k, usual.form);
+    panel = division.panel_columns;
+    bytes = kernels.packed_bytes(product.k, product.n, usual.form);
+    params.scratch_parts = parts_of(division.tile_rows, division.Panels(product.n));
+    add(name, run, params);
+  };
+  if (halves != nullptr) {
+    BlockParams params = usual;
+    params.halves = halves;
+    params.tiles = tiles.halves;
+    if (params.tiles == nullptr) {
+      add_with_scratch("gemm_blocks_bf16", RunWithScratch<&BlockParams::halves>, params, *halves);
+      return candidates;
+    }
+    const Bf16Kernels& unit = *params.tiles;
+    panel = halves->division.panel_columns;
+    bytes = halves->packed_bytes(product.k, product.n, usual.form);
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    const int64_t panel_bytes = unit.PackedBytes(product.k, panel);
+    params.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
+    params.scratch_bytes = static_cast<int64_t>(AlignUp(static_cast<size_t>(
+        params.panels * panel_bytes + unit.part_scratch_bytes(product.m, product.k))));
+    params.scratch_parts = parts_of(unit.tile_rows, unit.Panels(product.n));
+    add("gemm_blocks_bf16_amx", RunWidenedHalves, params);
+    return candidates;
+  }
   if (const BlockDigitKernels* const digits = BlockDigitsFor(target, *weights, rounded);
       digits != nullptr) {
     BlockParams params = usual;
     params.digits = digits;
-    params.floats = &digits->division;
-    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-    params.scratch_bytes = digits->scratch_bytes(product.m, product.k, usual.form);
-    const GemmKernels& division = digits->division;
-    panel = division.panel_columns;
-    bytes = digits->packed_bytes(product.k, product.n, usual.form);
-    params.scratch_parts = static_cast<int>(std::min<int64_t>(
-        target.scratch_parts,
-        (product.m + division.tile_rows - 1) / division.tile_rows * division.Panels(product.n)));
-    add(rounded ? "gemm_rounded_blocks_vnni" : "gemm_blocks_vnni", RunDigits, params);
+    add_with_scratch(rounded ? "gemm_rounded_blocks_vnni" : "gemm_blocks_vnni",
+                     RunWithScratch<&BlockParams::digits>, params, *digits);
     return candidates;
   }
   if (rounded) {
@@ -282,17 +367,16 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     add("gemm_rounded_blocks", RunRoundedFloats, params);
     return candidates;
   }
-  if (tiles != nullptr && !target.one_order && SuitsTiles(product, /*int8=*/false)) {
+  const GemmKernels* const unit = tiles.floats;
+  if (unit != nullptr && !target.one_order && SuitsTiles(product, /*int8=*/false)) {
     BlockParams widened = usual;
-    widened.floats = tiles;
+    widened.floats = unit;
     widened.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
     const int64_t panel_bytes = panel * product.k * int64_t{sizeof(float)};
     widened.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
-    widened.scratch_bytes = widened.panels * panel_bytes +
-                            tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
-    widened.scratch_parts = static_cast<int>(std::min<int64_t>(
-        target.scratch_parts,
-        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n)));
+    widened.scratch_bytes =
+        widened.panels * panel_bytes + unit->PartScratchBytes(product.m, product.k, /*int8=*/false);
+    widened.scratch_parts = parts_of(unit->tile_rows, unit->Panels(product.n));
     add("gemm_blocks_amx", RunWidened, widened);
   }
   add("gemm_blocks", RunBlocks, usual);

@@ -4,10 +4,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/gemm/block_weights.h"
 #include "runtime/device/cpu/gemm/conv_prepare.h"
 #include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_bf16.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
-#include "runtime/device/cpu/gemm/int8_weights.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
@@ -346,16 +347,18 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not have
-  // the precision that was requested.
-  if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   // By weights in blocks; device/cpu/int8 takes the others.
-  if (RoundsToInt8(node)) return BlockCandidates(target, node, *product, nullptr);
+  if (RoundsToInt8(node)) return BlockCandidates(target, node, *product, {});
   std::vector<Candidate> candidates;
   if (target.isa.Has(CpuFeature::kAvx2) &&
       (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas)) {
-    candidates = BlockCandidates(target, node, *product, TileGemmKernelsFor(target.isa));
+    candidates = BlockCandidates(
+        target, node, *product,
+        {.floats = TileGemmKernelsFor(target.isa), .halves = TileBf16KernelsFor(target.isa)});
   }
+  // Weights in blocks stay exact where the CPU lacks products of bfloat16: that takes less time.
+  // Where no kernel has the form of others, the reference kernel rounds, as was requested.
+  if (RoundsToBf16(node) && candidates.empty()) return Bf16Candidates(target, node, *product);
   if (candidates.empty()) candidates = WithForeign(target, node, *product);
   if (candidates.size() < 2) return candidates;
   const std::string question = QuestionOf(target, *product, candidates);
