@@ -58,6 +58,13 @@ absl::Status Generator::Init() {
     return *std::move(value);
   };
   const HelperPool* const cores = engine_.CoresOf(*model_);
+  // Attention that rounds keys and values to bfloat16 may as well find them so: the same bits from
+  // half of the memory.
+  const bool rounds =
+      model_->options().precision != Precision::kExact && model_->options().precision_ops.empty();
+  if (rounds && options_.cache_dtype == ops::CacheDType::kFloat32) {
+    options_.cache_dtype = ops::CacheDType::kBFloat16;
+  }
   ASSIGN_OR_RETURN(PagedForm form,
                    MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
                                  {.context = options_.context,
@@ -385,9 +392,7 @@ void Generator::Learn(const PlannedStep& step, int64_t ns) {
   if (speculation_.has_value()) speculation_->Learn(step, ns);
   ++counts_.steps;
   counts_.prompt_tokens += step.prompt_tokens;
-  if (step.prompt_tokens < kLeastPromptTokens) return;
-  const double each = static_cast<double>(ns) / static_cast<double>(step.tokens);
-  prompt_token_ns_ = prompt_token_ns_ == 0 ? each : 0.8 * prompt_token_ns_ + 0.2 * each;
+  step_times_.Learn(step.tokens, ns);
 }
 
 void Generator::Close(const absl::Status& status) {

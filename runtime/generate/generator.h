@@ -40,6 +40,7 @@
 #include "runtime/generate/step_plan.h"
 #include "runtime/generate/step_recipes.h"
 #include "runtime/generate/step_runner.h"
+#include "runtime/generate/step_times.h"
 #include "runtime/passes/paged/paged_form.h"
 #include "runtime/sequences/page_pool.h"
 
@@ -232,9 +233,9 @@ class Generator {
   // Used by the thread that steps alone.
   std::vector<SequencePtr> running_;  // sorted by rank, then by arrival
   std::deque<SequencePtr> waiting_;
-  std::deque<SequencePtr> stalled_;                 // sorted by when they did
-  std::vector<Sequence*> dropped_;                  // preempted while a step is planned
-  double prompt_token_ns_ = 0;                      // as measured
+  std::deque<SequencePtr> stalled_;  // sorted by when they did
+  std::vector<Sequence*> dropped_;   // preempted while a step is planned
+  StepTimes step_times_;
   bool encoded_ = false;                            // a prompt, for the next step
   SharedUse use_of_steps_;                          // the tokens of keys
   std::vector<std::shared_ptr<KeyShare>> present_;  // shares with sequences here

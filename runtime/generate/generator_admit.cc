@@ -170,15 +170,13 @@ int64_t Generator::RoomForDraft(Sequence& sequence, int64_t wanted) {
 }
 
 StepLimits Generator::Limits() const {
-  StepLimits limits = {.tokens = recipes().most_tokens(),
-                       .stalling_tokens = recipes().most_tokens(),
-                       .picks = options_.max_running};
-  if (prompt_token_ns_ > 0) {
-    const auto fits =
-        static_cast<int64_t>(static_cast<double>(options_.max_stall_ns) / prompt_token_ns_);
-    limits.stalling_tokens = std::clamp(fits, kLeastPromptTokens, recipes().most_tokens());
-  }
-  return limits;
+  const int64_t going_on =
+      absl::c_count_if(running_, [](const SequencePtr& one) { return one->continues(); });
+  const int64_t most = recipes().most_tokens();
+  return {.tokens = most,
+          .stalling_tokens =
+              step_times_.MoreWithin(going_on, options_.max_stall_ns, kLeastPromptTokens, most),
+          .picks = options_.max_running};
 }
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 // Equal requests get equal bits on each tier of the CPU: whatever runs next to them, whichever
-// request has computed their prefix, and however steps cut their prompts.
+// request has computed their prefix, and however steps cut their prompts; rounded too.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,21 @@
 namespace reprise {
 namespace {
 
-class EqualBitsTest : public testing::TestWithParam<Isa> {
+// How a model is loaded.
+struct Rounding {
+  const char* name;
+  Precision precision = Precision::kExact;
+  WeightBits weights = WeightBits::kStored;
+};
+constexpr Rounding kRoundings[] = {{"Exact"},
+                                   {"Bf16", Precision::kBf16},
+                                   {"Bf16OfFourBits", Precision::kBf16, WeightBits::kInt4},
+                                   {"Bf16OfBytes", Precision::kBf16, WeightBits::kInt8},
+                                   {"Int8", Precision::kInt8},
+                                   {"Int8OfFourBits", Precision::kInt8, WeightBits::kInt4}};
+void PrintTo(const Rounding& rounding, std::ostream* out) { *out << rounding.name; }
+
+class EqualBitsTest : public testing::TestWithParam<std::tuple<Isa, Rounding>> {
  protected:
   struct Way {
     int64_t step_tokens = 512;
@@ -87,13 +101,15 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
 
   void SetUp() override {
     const TempFolder folder;
-    auto model = fixture_.engine.Load(
-        {.id = {"tiny", 1}, .path = folder.Write("model.onnx", TinyDecoderModel())});
+    auto model = fixture_.engine.Load({.id = {"tiny", 1},
+                                       .path = folder.Write("model.onnx", TinyDecoderModel()),
+                                       .precision = std::get<Rounding>(GetParam()).precision,
+                                       .weights = std::get<Rounding>(GetParam()).weights});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
   }
 
-  EngineFixture fixture_{/*threads=*/2, GetParam()};
+  EngineFixture fixture_{/*threads=*/2, std::get<Isa>(GetParam())};
   std::shared_ptr<Model> model_;
 };
 
@@ -122,7 +138,23 @@ TEST_P(EqualBitsTest, InAnyCompanyBehindAnyPrefixAndInAnyChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, EqualBitsTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);
+TEST_P(EqualBitsTest, PagesOfModelsThatRoundAreOfBf16) {
+  const auto describe = [&](ops::CacheDType dtype) {
+    auto made = Generator::Create(fixture_.engine, model_, {.cache_dtype = dtype, .context = 64});
+    EXPECT_TRUE(made.ok()) << made.status();
+    return (*made)->Describe();
+  };
+  const bool rounds = std::get<Rounding>(GetParam()).precision != Precision::kExact;
+  EXPECT_EQ(describe(ops::CacheDType::kFloat32) == describe(ops::CacheDType::kBFloat16), rounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, EqualBitsTest,
+                         testing::Combine(testing::ValuesIn(cpu::EveryTier()),
+                                          testing::ValuesIn(kRoundings)),
+                         [](const auto& info) {
+                           return std::string(IsaName(std::get<Isa>(info.param))) +
+                                  std::get<Rounding>(info.param).name;
+                         });
 
 }  // namespace
 }  // namespace reprise
