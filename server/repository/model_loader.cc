@@ -326,9 +326,18 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
     return has_two_sides && part.side == Side::kPictures ? absl::OkStatus() : text.Extend(imported);
   };
   // The file is for the side of texts.
-  if (!source.settings.calibration.empty() && part.side == Side::kTexts) {
-    options.calibration = [&](const std::vector<ModelIo>& inputs) {
-      return CalibrationRequests(folders, source.settings.calibration, inputs, text);
+  if (part.side == Side::kTexts) {
+    const bool given = !source.settings.calibration.empty();
+    options.calibration = [&, given](const std::vector<ModelIo>& inputs)
+        -> absl::StatusOr<std::vector<std::vector<Tensor>>> {
+      if (given) return CalibrationRequests(folders, source.settings.calibration, inputs, text);
+      std::vector<std::vector<Tensor>> usual = UsualRequests(inputs, text);
+      if (!usual.empty()) {
+        engine.options().log(absl::StrCat("model ", source.version.name,
+                                          ": precision is chosen by ", usual.size(),
+                                          " usual texts: reprise.calibration names no others"));
+      }
+      return usual;
     };
   }
   ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));

@@ -28,6 +28,43 @@ constexpr int64_t kMostFileBytes = 64 << 20;
 constexpr size_t kMostRequests = 256;
 constexpr size_t kShownBytes = 40;
 
+// Texts of many kinds and lengths, a line each: requests by which nodes are chosen that may round,
+// where a model's folder names no requests of its own.
+constexpr char kUsualTexts[] = R"(
+a
+no
+?
+42
+hello
+Paris
+thank you
+invoice 2041
+Where are my keys?
+Open the door.
+Best pizza near me
+HTTP 500
+C'est la vie.
+SELECT name FROM users;
+The dog chased its own tail.
+how to boil an egg
+Guten Morgen, wie geht es Ihnen?
+The meeting was moved to Thursday afternoon.
+What is the difference between a virus and a bacterium?
+ERROR: connection to database lost, retrying in 30 seconds
+El tren sale a las ocho de la noche.
+She opened the letter, read it twice, and put it back without a word.
+if (count > limit) { throw std::runtime_error("too many"); }
+Shares of the company fell by 7 % after it cut its forecast for the year.
+The patient reports mild pain in the left knee, which gets worse when climbing stairs.
+Ingredients: flour, water, salt, yeast, olive oil; may contain traces of nuts and sesame.
+My order arrived damaged and the support line never answers, so I would like a full refund today.
+The river rises in the northern hills, passes three towns and an old mill, and reaches the sea after ninety miles.
+Photosynthesis turns light, water and carbon dioxide into sugar and oxygen; most of it takes place in the leaves of plants.
+The court held that the contract was void, because neither party had disclosed that the building stood on land which the city had already claimed for a road.
+In this paper we study how small errors in the weights of a network grow from layer to layer, and we show that a few large activations account for nearly all of the loss; rounding these apart from the others restores the accuracy at little cost.
+Dear all, please find attached the notes of yesterday's call. We agreed to ship the new version by the end of the month, to test it with two customers first, and to keep the old one available until nobody uses it any more. If anything is missing or wrong, tell me before Friday, since I will be away for the two weeks after that.
+)";
+
 // Returns the text of a file of the model's own folder.
 absl::StatusOr<std::string> ReadOwnFile(const PrecisionFolders& folders, const std::string& name) {
   const std::filesystem::path file(name);
@@ -183,6 +220,13 @@ absl::StatusOr<PrecisionRules> PrecisionRulesOf(const PrecisionFolders& folders,
   if (rules.ok()) return rules;
   return absl::InvalidArgumentError(
       absl::StrCat("parameter reprise.precision_ops: ", rules.status().message()));
+}
+
+std::vector<std::vector<Tensor>> UsualRequests(const std::vector<ModelIo>& inputs,
+                                               const TextLoad& texts) {
+  if (!texts.package().tokenizer.has_value()) return {};
+  auto requests = RequestsOf(kUsualTexts, inputs, texts);
+  return requests.ok() ? *std::move(requests) : std::vector<std::vector<Tensor>>();
 }
 
 absl::StatusOr<std::vector<std::vector<Tensor>>> CalibrationRequests(

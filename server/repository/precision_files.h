@@ -35,4 +35,9 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> CalibrationRequests(
     const PrecisionFolders& folders, const std::string& file, const std::vector<ModelIo>& inputs,
     const TextLoad& texts);
 
+// Returns requests made of usual texts, short and long, for a model without such a file; none where
+// it takes no texts.
+std::vector<std::vector<Tensor>> UsualRequests(const std::vector<ModelIo>& inputs,
+                                               const TextLoad& texts);
+
 }  // namespace reprise

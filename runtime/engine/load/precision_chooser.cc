@@ -19,9 +19,12 @@ namespace reprise {
 namespace {
 
 // Raised when the same requests would lead to another choice.
-constexpr int kChoiceVersion = 1;
+constexpr int kChoiceVersion = 2;
 // The part of the loss that a bound allows which the tried requests may have.
 constexpr double kShareOfLoss = 0.5;
+// The same of requests that were made up: random numbers lose less than the ones of a real text,
+// among which a few are far larger than the others.
+constexpr double kShareOfMadeUpLoss = 0.1;
 // A node must save this part of its time to round with `fast`.
 constexpr double kLeastGain = 0.03;
 // The time for trying nodes alone: nodes are tried in groups where one by one would take longer.
@@ -157,13 +160,14 @@ std::string DigestOf(const PrecisionTrial::Requests& requests) {
 // The choice while it is made.
 class Choosing {
  public:
-  Choosing(const ModelView& model, const Clock& clock, PrecisionTrial& trial)
-      : goal_(*model.options.precision_goal), clock_(clock), trial_(trial) {}
+  // `share`: the part of the loss that the bound allows which the requests may have.
+  Choosing(const ModelView& model, const Clock& clock, PrecisionTrial& trial, double share)
+      : goal_(*model.options.precision_goal), clock_(clock), trial_(trial), share_(share) {}
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(nodes_, trial_.Candidates());
     RETURN_IF_ERROR(trial_.TimeAll(nodes_));
-    const double most = kShareOfLoss * (1 - goal_.cosine);
+    const double most = share_ * (1 - goal_.cosine);
     units_ = UnitsOf(nodes_, goal_, 1);
     const int64_t start = clock_.NowNs();
     ASSIGN_OR_RETURN(loss_, trial_.Loss(ChosenAt(nodes_, units_, {}, 0), kRequestsAlone));
@@ -218,11 +222,11 @@ class Choosing {
     size_t low = 0, high = steps.size();
     ASSIGN_OR_RETURN(loss_, loss_at(high));
     if (loss_ > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("reprise.precision \"", goal_.ToString(),
-                       "\" cannot be kept: with reprise.weights and reprise.precision_ops alone "
-                       "the least cosine is ",
-                       1 - loss_, ", and half of what the bound lets answers lose is needed"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "reprise.precision \"", goal_.ToString(),
+          "\" cannot be kept: with reprise.weights and reprise.precision_ops alone "
+          "the least cosine is ",
+          1 - loss_, ", and ", share_, " of what the bound lets answers lose is needed"));
     }
     while (high - low > 1) {
       const size_t middle = low + (high - low) / 2;
@@ -241,6 +245,7 @@ class Choosing {
   const PrecisionGoal& goal_;
   const Clock& clock_;
   PrecisionTrial& trial_;
+  const double share_;
   std::vector<Candidate> nodes_;
   std::vector<Unit> units_;
   PrecisionTrial::Chosen chosen_;
@@ -299,7 +304,7 @@ absl::StatusOr<PrecisionChoice> PrecisionChooser::Measure(const ModelView& model
     return absl::InvalidArgumentError(absl::StrCat(
         made_up ? "reprise.precision: " : "reprise.calibration: ", answered.message()));
   }
-  Choosing choosing(model, *context_.clock, *trial);
+  Choosing choosing(model, *context_.clock, *trial, made_up ? kShareOfMadeUpLoss : kShareOfLoss);
   RETURN_IF_ERROR(choosing.Run());
   PrecisionChoice choice = choosing.Result();
   choice.made_up = made_up;
