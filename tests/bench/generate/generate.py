@@ -56,7 +56,7 @@ class Bench:
 
     def sides(self, threads):
         """Ours, then the peers that are there; those that are not are said once."""
-        sides = [Reprise(self.build, self.folder, threads)]
+        sides = [Reprise(self.build, self.folder, threads, self.arguments.precision)]
         for name in self.arguments.peers.split():
             if name in self.missing:
                 continue
@@ -208,6 +208,8 @@ def main():
     parser.add_argument("--peers-python", default=sys.executable)
     parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--peers", default=PEERS)
+    parser.add_argument("--precision", default="exact", choices=["exact", "bf16", "int8"],
+                        help="ours, but for the rows of the daemon")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=33, help="of an answer whose steps are timed")
     parser.add_argument("--clients", type=int, default=16)

@@ -14,9 +14,9 @@ class Reprise:
 
     name = "reprise"
 
-    def __init__(self, build, folder, threads):
+    def __init__(self, build, folder, threads, precision="exact"):
         self.command = [str(build / "reprise"), "generate", str(folder / "model.onnx"), "--speed",
-                        "--no-speculation", "--threads", str(threads)]
+                        "--no-speculation", "--threads", str(threads), "--precision", precision]
 
     def run(self, prompts, tokens):
         ids = [x for prompt in prompts for x in ("--ids", ",".join(map(str, prompt)))]
