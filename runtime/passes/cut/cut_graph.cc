@@ -10,8 +10,8 @@
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/cut/shape_source.h"
+#include "runtime/passes/cut/stages.h"
 
 namespace reprise {
 namespace {
@@ -24,12 +24,6 @@ struct Selection {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 };
-
-bool IsLight(const Node& node) {
-  const OpRow* row = FindOp(node.op);
-  return row->Has(kElementwise) || row->Has(kView) || row->Has(kShapeOnly) ||
-         FactsOf(*row).Is(kLight);
-}
 
 Graph Extract(const Graph& from, const Selection& selection) {
   Graph graph;
@@ -85,27 +79,26 @@ LoopBody::Scanned ScannedOf(const Node& loop, size_t i) {
 }
 
 std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
-                                      CutAnalysis analysis, std::string label);
+                                      CutAnalysis analysis, std::string label,
+                                      bool splits_front = false);
 
 class Splitter {
  public:
   // `label`: the first section's. It is empty for a whole graph, and then that section's
   // inputs are all inputs of the graph.
   Splitter(const Graph& graph, const ShapeInputs& shape_inputs, CutAnalysis analysis,
-           std::string label)
+           std::string label, bool splits_front)
       : graph_(graph),
         shape_inputs_(shape_inputs),
         analysis_(std::move(analysis)),
         label_(std::move(label)),
+        stages_(FindStages(graph, analysis_, splits_front)),
         cuts_(analysis_.Cuts(graph)),
         wanted_(graph.num_values(), false) {}
 
   std::shared_ptr<const CutGraph> Run() {
-    int depth = 0;
-    for (const NodeId id : cuts_) {
-      result_.cuts.push_back(DescribeCut(graph_, analysis_, id));
-      depth = std::max(depth, result_.cuts.back().level + 1);
-    }
+    for (const NodeId id : cuts_) result_.cuts.push_back(DescribeCut(graph_, analysis_, id));
+    const int depth = static_cast<int>(stages_.labels.size()) - 1;
     result_.stages.resize(depth + 1);
     known_.resize(depth + 1);
     for (const ValueId output : graph_.outputs()) {
@@ -113,14 +106,14 @@ class Splitter {
       Want(output, depth);
     }
     // Earlier stages hand over the values that a stage needs.
-    for (int level = depth; level >= 0; --level) {
+    for (int stage = depth; stage >= 0; --stage) {
       std::vector<EagerNode> cuts;
       for (const NodeId id : cuts_) {
-        if (IsWantedCut(id, level)) cuts.push_back(MakeCut(id, level));
+        if (IsWantedCut(id, stage)) cuts.push_back(MakeCut(id, stage));
       }
-      std::sort(known_[level].begin(), known_[level].end());
-      MakeSection(level);
-      result_.stages[level].nodes = std::move(cuts);
+      std::sort(known_[stage].begin(), known_[stage].end());
+      MakeSection(stage);
+      result_.stages[stage].nodes = std::move(cuts);
     }
     PutKnown();
     return std::make_shared<const CutGraph>(std::move(result_));
@@ -132,14 +125,14 @@ class Splitter {
            analysis_.is_cut[graph_.value(id).producer];
   }
 
-  bool IsWantedCut(NodeId id, int level) const {
+  bool IsWantedCut(NodeId id, int stage) const {
     return absl::c_any_of(graph_.node(id).outputs, [&](ValueId output) {
-      return output != kNone && wanted_[output] && analysis_.level[output] == level + 1;
+      return output != kNone && wanted_[output] && stages_.of[output] == stage + 1;
     });
   }
 
-  // `id` is to be at hand as a tensor when the eager nodes of stage `level` run.
-  void Want(ValueId id, int level) {
+  // `id` is to be at hand as a tensor when the eager nodes of stage `stage` run.
+  void Want(ValueId id, int stage) {
     const Value& value = graph_.value(id);
     if (value.kind == Value::Kind::kConstant) {
       result_.constants[value.name] = value.constant;
@@ -147,28 +140,28 @@ class Splitter {
       result_.parameters[value.name] = value.parameter;
     } else if (value.kind == Value::Kind::kResult) {
       if (analysis_.is_static[id]) {
-        WantKnown(id, level);
+        WantKnown(id, stage);
       } else {
         wanted_[id] = true;
       }
     }
   }
 
-  // The node that makes `id` is to run among the eager nodes of stage `level`, and those after it.
-  void WantKnown(ValueId id, int level) {
+  // The node that makes `id` is to run among the eager nodes of stage `stage`, and those after it.
+  void WantKnown(ValueId id, int stage) {
     std::vector<ValueId> stack = {id};
     while (!stack.empty()) {
       const NodeId node = graph_.value(stack.back()).producer;
       stack.pop_back();
-      if (absl::c_linear_search(known_[level], node)) continue;
-      known_[level].push_back(node);
+      if (absl::c_linear_search(known_[stage], node)) continue;
+      known_[stage].push_back(node);
       for (size_t i = 0; i < graph_.node(node).inputs.size(); ++i) {
         const ValueId operand = OperandOf(graph_, node, i);
         if (operand == kNone) continue;
         if (graph_.value(operand).kind == Value::Kind::kResult && analysis_.is_static[operand]) {
           stack.push_back(operand);
         } else {
-          Want(operand, level);
+          Want(operand, stage);
         }
       }
     }
@@ -193,34 +186,34 @@ class Splitter {
     return eager;
   }
 
-  EagerNode MakeCut(NodeId id, int level) {
+  EagerNode MakeCut(NodeId id, int stage) {
     EagerNode eager = MakeEager(id);
     eager.is_cut = true;
     const Node& node = graph_.node(id);
-    if (node.op == LoopOp::kName) return MakeLoop(std::move(eager), node, id, level);
+    if (node.op == LoopOp::kName) return MakeLoop(std::move(eager), node, id, stage);
     if (node.op != IfOp::kName) {
       for (const ValueId input : node.inputs) {
-        if (input != kNone) Want(input, level);
+        if (input != kNone) Want(input, stage);
       }
       return eager;
     }
-    Want(node.inputs[0], level);
+    Want(node.inputs[0], stage);
     eager.inputs.resize(1);
     eager.node.inputs.resize(1);
     const size_t results = node.inputs.size() / 2;
     const auto middle = node.inputs.begin() + 1 + static_cast<std::ptrdiff_t>(results);
-    const std::string name = DescribeCut(graph_, analysis_, id).node;
-    eager.then_branch = MakeBranch({node.inputs.begin() + 1, middle}, level,
-                                   absl::StrCat("in the first branch of If '", name, "'"));
-    eager.else_branch = MakeBranch({middle, node.inputs.end()}, level,
-                                   absl::StrCat("in the second branch of If '", name, "'"));
+    const Cut told = DescribeCut(graph_, analysis_, id);
+    eager.then_branch = MakeBranch({node.inputs.begin() + 1, middle}, stage, told,
+                                   absl::StrCat("in the first branch of If '", told.node, "'"));
+    eager.else_branch = MakeBranch({middle, node.inputs.end()}, stage, told,
+                                   absl::StrCat("in the second branch of If '", told.node, "'"));
     return eager;
   }
 
-  EagerNode MakeLoop(EagerNode eager, const Node& node, NodeId id, int level) {
+  EagerNode MakeLoop(EagerNode eager, const Node& node, NodeId id, int stage) {
     const LoopParts parts(node);
     for (size_t i = 0; i < parts.first_result; ++i) {
-      if (node.inputs[i] != kNone) Want(node.inputs[i], level);
+      if (node.inputs[i] != kNone) Want(node.inputs[i], stage);
     }
     eager.inputs.resize(parts.first_result);
     eager.node.inputs.resize(parts.first_result);
@@ -231,19 +224,20 @@ class Splitter {
       const ValueId value = step == kNone ? kNone : graph_.node(step).output(i);
       body.begins_with.push_back(value == kNone ? "" : graph_.value(value).name);
     }
-    body.graph = MakeBranch(
-        BodyResults(node), level,
-        absl::StrCat("in ", SourceOp(node), " '", DescribeCut(graph_, analysis_, id).node, "'"),
-        step);
+    const Cut told = DescribeCut(graph_, analysis_, id);
+    body.graph =
+        MakeBranch(BodyResults(node), stage, told,
+                   absl::StrCat("in ", SourceOp(node), " '", told.node, "'"), step);
     eager.body = std::make_shared<const LoopBody>(std::move(body));
     return eager;
   }
 
-  std::shared_ptr<const CutGraph> MakeBranch(std::vector<ValueId> results, int level,
-                                             std::string label, NodeId step = kNone) {
+  std::shared_ptr<const CutGraph> MakeBranch(std::vector<ValueId> results, int stage,
+                                             const Cut& told, std::string label,
+                                             NodeId step = kNone) {
     BranchPart part = BranchBehind(graph_, analysis_, results, step);
     for (const ValueId operand : part.operands) {
-      if (step == kNone || graph_.value(operand).producer != step) Want(operand, level);
+      if (step == kNone || graph_.value(operand).producer != step) Want(operand, stage);
     }
     const Graph branch = Extract(graph_, {.nodes = std::move(part.nodes),
                                           .inputs = std::move(part.operands),
@@ -252,29 +246,29 @@ class Splitter {
         Split(branch, shape_inputs_, FindCuts(branch, shape_inputs_, /*is_body=*/step != kNone),
               std::move(label));
     for (Cut cut : split->cuts) {
-      cut.level += level + 1;
+      cut.level += told.level + 1;
       result_.cuts.push_back(std::move(cut));
     }
     return split;
   }
 
-  // Makes the section with the nodes of the requested values of `level`, and its inputs.
-  void MakeSection(int level) {
+  // Makes the section with the nodes of the requested values of `stage`, and its inputs.
+  void MakeSection(int stage) {
     Selection selection;
     std::vector<ValueId> stack;
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
-      if (wanted_[id] && analysis_.level[id] == level && !IsFromCut(id)) {
+      if (wanted_[id] && stages_.of[id] == stage && !IsFromCut(id)) {
         selection.outputs.push_back(id);
       }
     }
-    GraphSection& section = result_.stages[level].section;
+    GraphSection& section = result_.stages[stage].section;
     std::vector<bool> listed(graph_.num_nodes(), false), given(graph_.num_values(), false);
     std::set<ValueId> read;  // the given values that a node reads
     const auto visit = [&](ValueId id, bool elements) {
       const Value& value = graph_.value(id);
       const bool is_given = value.kind == Value::Kind::kInput ||
                             (value.kind == Value::Kind::kResult && !analysis_.is_static[id] &&
-                             (analysis_.level[id] < level || IsFromCut(id)));
+                             (stages_.of[id] < stage || IsFromCut(id)));
       if (is_given) {
         given[id] = true;
         if (elements) read.insert(id);
@@ -297,7 +291,7 @@ class Splitter {
     for (const NodeId id : graph_.NodeIds()) {
       if (listed[id]) selection.nodes.push_back(id);
     }
-    if (label_.empty() && level == 0) {
+    if (label_.empty() && stage == 0) {
       selection.inputs = graph_.inputs();
     } else {
       for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
@@ -312,30 +306,21 @@ class Splitter {
       }
     }
     for (const ValueId id : selection.outputs) section.outputs.push_back(graph_.value(id).name);
-    section.label = LabelOf(level);
+    section.label = stage == 0 ? label_ : stages_.labels[stage];
     section.is_light =
         absl::c_all_of(selection.nodes, [&](NodeId id) { return IsLight(graph_.node(id)); });
     section.graph = Extract(graph_, selection);
   }
 
-  std::string LabelOf(int level) const {
-    if (level == 0) return label_;
-    for (const NodeId id : cuts_) {
-      const Cut cut = DescribeCut(graph_, analysis_, id);
-      if (cut.level == level - 1) return absl::StrCat("after ", cut.op, " '", cut.node, "'");
-    }
-    return "";
-  }
-
   // Known values are computed once, in the first stage that needs them, before its cuts.
   void PutKnown() {
     std::set<NodeId> done;
-    for (size_t level = 0; level < known_.size(); ++level) {
+    for (size_t stage = 0; stage < known_.size(); ++stage) {
       std::vector<EagerNode> nodes;
-      for (const NodeId id : known_[level]) {
+      for (const NodeId id : known_[stage]) {
         if (done.insert(id).second) nodes.push_back(MakeEager(id));
       }
-      std::vector<EagerNode>& all = result_.stages[level].nodes;
+      std::vector<EagerNode>& all = result_.stages[stage].nodes;
       all.insert(all.begin(), std::make_move_iterator(nodes.begin()),
                  std::make_move_iterator(nodes.end()));
     }
@@ -345,6 +330,7 @@ class Splitter {
   const ShapeInputs& shape_inputs_;
   const CutAnalysis analysis_;
   const std::string label_;
+  const CutStages stages_;
   const std::vector<NodeId> cuts_;
   std::vector<bool> wanted_;                // indexed by value: handed over between pieces
   std::vector<std::vector<NodeId>> known_;  // indexed by stage: nodes known to specialising, to run
@@ -352,8 +338,9 @@ class Splitter {
 };
 
 std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
-                                      CutAnalysis analysis, std::string label) {
-  return Splitter(graph, shape_inputs, std::move(analysis), std::move(label)).Run();
+                                      CutAnalysis analysis, std::string label,
+                                      bool splits_front) {
+  return Splitter(graph, shape_inputs, std::move(analysis), std::move(label), splits_front).Run();
 }
 
 }  // namespace
@@ -363,7 +350,8 @@ std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
                                           const CutWishes& wishes) {
   CutAnalysis analysis = FindCuts(graph, shape_inputs, /*is_body=*/false, wishes);
   if (analysis.Cuts(graph).empty()) return nullptr;
-  return Split(graph, shape_inputs, std::move(analysis), /*label=*/"");
+  const bool splits_front = wishes.splits_front && ResizesInFront(graph, analysis);
+  return Split(graph, shape_inputs, std::move(analysis), /*label=*/"", splits_front);
 }
 
 }  // namespace reprise

@@ -234,22 +234,8 @@ class Analysis {
   void SetLevel(NodeId id) {
     const Node& node = graph_.node(id);
     int level = 0;
-    const auto join = [&](ValueId value) {
-      if (value != kNone) level = std::max(level, result_.level[value]);
-    };
-    if (node.op == IfOp::kName && result_.is_cut[id]) {
-      join(node.input(0));
-      for (const ValueId operand : BranchBehind(graph_, result_, BranchResults(node)).operands) {
-        join(operand);
-      }
-    } else if (node.op == LoopOp::kName) {
-      const size_t given = LoopParts(node).first_result;
-      for (size_t i = 0; i < given; ++i) join(node.inputs[i]);
-      for (const ValueId operand : BranchBehind(graph_, result_, BodyResults(node)).operands) {
-        join(operand);
-      }
-    } else {
-      for (const ValueId input : node.inputs) join(input);
+    for (const ValueId needed : NeededBy(graph_, result_, id)) {
+      level = std::max(level, result_.level[needed]);
     }
     if (result_.is_cut[id]) ++level;
     for (const ValueId output : node.outputs) {
@@ -329,6 +315,26 @@ BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
   std::sort(part.nodes.begin(), part.nodes.end());
   std::sort(part.operands.begin(), part.operands.end());
   return part;
+}
+
+std::vector<ValueId> NeededBy(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<ValueId> needed;
+  const auto add = [&](const std::vector<ValueId>& values) {
+    needed.insert(needed.end(), values.begin(), values.end());
+  };
+  if (node.op == IfOp::kName && analysis.is_cut[id]) {
+    needed.push_back(node.input(0));
+    add(BranchBehind(graph, analysis, {node.inputs.begin() + 1, node.inputs.end()}).operands);
+  } else if (node.op == LoopOp::kName) {
+    const auto given = static_cast<std::ptrdiff_t>(LoopParts(node).first_result);
+    add({node.inputs.begin(), node.inputs.begin() + given});
+    add(BranchBehind(graph, analysis, BodyResults(node)).operands);
+  } else {
+    add(node.inputs);
+  }
+  std::erase(needed, kNone);
+  return needed;
 }
 
 Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {

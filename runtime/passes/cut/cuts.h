@@ -20,6 +20,9 @@ namespace reprise {
 struct CutWishes {
   bool everywhere = false;  // each node that computes on data is a cut
   NodeChoice chosen;        // and so are these
+  // A picture that the model resizes in front of its layers has stages of its own (stages.h): no
+  // request holds several of them.
+  bool splits_front = false;
 };
 
 struct CutAnalysis {
@@ -60,6 +63,10 @@ struct BranchPart {
 // `step`: the LoopStep of the body, whose results are operands; kNone for a branch.
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
                         const std::vector<ValueId>& results, NodeId step = kNone);
+
+// Returns the values that node `id` needs to be at hand before it runs: for a cut If, those of its
+// branches; for a Loop, those of its body.
+std::vector<ValueId> NeededBy(const Graph& graph, const CutAnalysis& analysis, NodeId id);
 
 // A cut, for people.
 struct Cut {
