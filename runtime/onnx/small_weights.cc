@@ -209,9 +209,11 @@ bool KeepsFeaturesLast(const Graph& graph, const Node& node, const Shape& shape)
 // Returns whether the node joins `value` with other tensors: a class token before the patches, a
 // mask token in place of some.
 bool JoinsFeatures(const Graph& graph, const Node& node, ValueId value, const Shape& shape) {
-  if (shape.size() < 2 || shape.back() <= 1) return false;
+  if (shape.empty() || shape.back() <= 1) return false;
   const bool is_concat = node.op == ConcatOp::kName;
-  const bool is_where = node.op == WhereOp::kName && node.inputs[0] != value;
+  // A line of numbers in the place of some may be a mask's.
+  const bool is_where =
+      node.op == WhereOp::kName && node.inputs[0] != value && shape.size() >= 2;
   if (!is_concat && !is_where) return false;
   return absl::c_any_of(node.inputs, [&](ValueId input) {
     return input != kNone && IsMadeOfFeatures(graph, input) && !IsMadeOfScores(graph, input);

@@ -201,6 +201,16 @@ std::vector<Role> Roles() {
          SetAttribute(b.Node("Concat", {"tokens", "h"}, {"y"}), "axis", int64_t{1});
          return b;
        }},
+      {"class token that has the dim of its features alone",
+       [](float number) {
+         ModelBuilder b = Layer({"batch", "3", "4"}, 4, 4);
+         b.Output("y");
+         b.Floats("token", {4}, Repeated(4, number));
+         b.Initializer<int64_t>("sizes", onnx::TensorProto::INT64, {3}, {2, 1, 4});
+         b.Node("Expand", {"token", "sizes"}, {"tokens"});
+         SetAttribute(b.Node("Concat", {"tokens", "h"}, {"y"}), "axis", int64_t{1});
+         return b;
+       }},
       {"mask token",
        [](float number) {
          ModelBuilder b = Layer({"batch", "3", "4"}, 4, 4);
