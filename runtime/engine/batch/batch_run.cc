@@ -254,6 +254,9 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
         own_bucket || (resolution_.outcome == CaptureOutcome::kLarger && model_.has_many_buckets());
     return its_own && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
   }
+  if (model_.has_empty_front() && resolution_.outcome == CaptureOutcome::kEager) {
+    return CaptureOutcome::kReplayed;  // The sections after it say how they ran.
+  }
   if (!own_bucket) return resolution_.outcome;
   if (outcome_ == RecipeCache::Outcome::kHit) return CaptureOutcome::kReplayed;
   // One request of a capture reports it; its batch-mates waited for it.

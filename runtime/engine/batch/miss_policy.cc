@@ -27,8 +27,10 @@ bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
          (options.capture != CapturePolicy::kInline && options.capture != CapturePolicy::kOff);
 }
 
-bool RunsEagerly(OnMiss on_miss, const ModelOptions& options, bool frozen) {
-  if (on_miss == OnMiss::kEager) return true;
+bool RunsEagerly(OnMiss on_miss, const Model& model, bool frozen) {
+  // A front without nodes is worth no recipe.
+  if (on_miss == OnMiss::kEager || model.has_empty_front()) return true;
+  const ModelOptions& options = model.options();
   const bool as_configured = on_miss == OnMiss::kDefault || on_miss == OnMiss::kFrozen;
   if (as_configured && options.capture == CapturePolicy::kOff) return true;
   return on_miss == OnMiss::kDefault && !frozen && options.capture == CapturePolicy::kBackground;
@@ -90,7 +92,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
       return result;
     }
   }
-  if (RunsEagerly(shape.on_miss, model.options(), frozen) ||
+  if (RunsEagerly(shape.on_miss, model, frozen) ||
       (plan.target().exact && MayCaptureFor(plan) &&
        IsOneTooMany(model, shape.on_miss, key, cache_))) {
     result.outcome = CaptureOutcome::kEager;
@@ -146,7 +148,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   const RequestShape& shape = plan.shapes()[0];
   const bool frozen = model.IsFrozen(options_);
   if (shape.unproved) {
-    const bool eager = RunsEagerly(shape.on_miss, model.options(), frozen);
+    const bool eager = RunsEagerly(shape.on_miss, model, frozen);
     if (!eager || options_.captures != nullptr) BeginProof(model);
     if (!eager && model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
       return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
@@ -154,7 +156,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   }
   const bool waits_for_slice = shape.in_new_slice && !shape.splits_axes() &&
                                options_.captures != nullptr &&
-                               !RunsEagerly(shape.on_miss, model.options(), frozen);
+                               !RunsEagerly(shape.on_miss, model, frozen);
   if (waits_for_slice) {
     if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
   }
@@ -251,8 +253,10 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
 
 void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                               std::function<void(absl::Status)> done) {
-  // A model that runs op by op has nothing to capture.
-  if (model.options().capture == CapturePolicy::kOff) return done(absl::OkStatus());
+  // A model that runs op by op has nothing to capture, nor has a front without nodes.
+  if (model.options().capture == CapturePolicy::kOff || model.has_empty_front()) {
+    return done(absl::OkStatus());
+  }
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
@@ -263,7 +267,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
                             int64_t replay_ns) {
   const Model& model = plan.model();
   if (model.IsFrozen(options_) || options_.captures == nullptr) return;
-  if (model.options().capture == CapturePolicy::kOff) return;
+  if (model.options().capture == CapturePolicy::kOff || model.has_empty_front()) return;
   if (plan.shapes()[0].on_miss != OnMiss::kDefault || plan.shapes()[0].needs_variant()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);

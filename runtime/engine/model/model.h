@@ -151,6 +151,8 @@ class Model : public std::enable_shared_from_this<Model> {
   std::vector<std::string> BucketLabels() const;
   // Returns whether its buckets are too many to be captured one by one: most are needed once.
   bool has_many_buckets() const;
+  // Returns whether no node comes before its first cut.
+  bool has_empty_front() const;
   // Returns whether dim `dim` of output `position` is cut at a request's rows.
   bool MovesWithBatch(size_t position, size_t dim) const;
   // Returns the dim of output `position` that grows by one a row, or -1.

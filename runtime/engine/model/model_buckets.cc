@@ -103,6 +103,10 @@ bool Model::has_many_buckets() const {
   return proof_->packing == nullptr && buckets()->MostBuckets() > kMany;
 }
 
+bool Model::has_empty_front() const {
+  return program_->tail != nullptr && program_->graph->live_nodes() == 0;
+}
+
 void Model::ReportBuckets() const {
   program_->owner->observer().OnBuckets(traffic_.learner->Report(), BucketLabels());
 }

@@ -1,19 +1,23 @@
 #include "runtime/engine/model/section_padding.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/live/live_form.h"
 #include "runtime/verify/padding_leak.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kSmallestBucket = 16;
+// Steps that are tried one after another, where sizes are multiples of them.
+constexpr int64_t kSteps[] = {1, 8, 16, 32, 64};
+constexpr int64_t kLeastStep = kSteps[1];
 // Sizes of axes around which an output's growth is read: primes.
 constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
 
@@ -25,9 +29,6 @@ constexpr size_t kMostKnown = 1024;
 // broadcast or dropped, which no larger dim can be.
 constexpr int64_t kLeastPadded = 2;
 
-// Several axes together are padded up to this times the sizes that one request would get.
-constexpr int64_t kMostWaste = 2;
-
 // Returns whether all elements of `places` are from 0 to below `size`.
 bool LieBelow(const Tensor& places, int64_t size) {
   const Tensor read = places.Aligned();
@@ -38,15 +39,6 @@ bool LieBelow(const Tensor& places, int64_t size) {
 
 }  // namespace
 
-int64_t SectionBucket(int64_t size) {
-  int64_t bucket = kSmallestBucket;
-  while (bucket < size) {
-    if (bucket + bucket / 2 >= size) return bucket + bucket / 2;
-    bucket *= 2;
-  }
-  return bucket;
-}
-
 bool SectionPadding::IsNew(const Binding& arrived) const {
   const auto& first = witnesses_.front();
   std::map<std::string, size_t> axis_of;
@@ -55,6 +47,8 @@ bool SectionPadding::IsNew(const Binding& arrived) const {
       if (arrived.axes.at(symbol) != arrived.axes.at(axes_[i].symbols[0])) return true;
       axis_of[symbol] = i;
     }
+    const int64_t size = arrived.axes.at(axes_[i].symbols[0]);
+    if (axes_[i].live && size % axes_[i].step != 0 && size % kLeastStep == 0) return true;
   }
   return absl::c_any_of(arrived.axes, [&](const auto& one) {
     return !axis_of.contains(one.first) && one.second != first.at(one.first);
@@ -71,7 +65,7 @@ void SectionPadding::Learn(const Binding& arrived) {
     if (moves) by_sizes[sizes].push_back(symbol);
   }
   axes_.clear();
-  given_.clear();
+  given_.Clear();
   for (auto& [sizes, symbols] : by_sizes) axes_.push_back({.symbols = std::move(symbols)});
   Prove();
 }
@@ -98,58 +92,164 @@ Graph SectionPadding::Merged() const {
   return graph;
 }
 
-AxisFinding SectionPadding::FindingOf(const Graph& merged, const std::vector<ModelAxis>& axes,
-                                      size_t position, bool repeats, int64_t largest,
+ModelAxis SectionPadding::ModelAxisOf(const Axis& axis) {
+  return {.label = "what is found",
+          .symbol = axis.symbols[0],
+          .extents = axis.extents,
+          .whole_from = axis.whole_from,
+          .step = axis.step};
+}
+
+AxisFinding SectionPadding::FindingOf(const Graph& graph, const std::vector<ModelAxis>& axes,
+                                      size_t position, const Axis& axis,
                                       const std::map<std::string, int64_t>& fixed) const {
   std::vector<ModelAxis> asked = axes;
-  asked[position].is_batch = repeats;
-  const SizeReadings readings(merged, asked, fixed);
-  return FindPaddingLeak({.readings = readings,
-                          .position = position,
-                          .largest = largest,
-                          .repeats_last = repeats,
-                          .checks_places = true});
+  asked[position].is_batch = axis.repeats;
+  const SizeReadings readings(graph, asked, fixed);
+  PaddingLeakQuestion question = {.readings = readings,
+                                  .position = position,
+                                  .largest = axis.proved_to,
+                                  .repeats_last = axis.repeats,
+                                  .checks_places = !axis.live};
+  if (axis.live) {
+    // The padding of all inputs holds zeros then.
+    for (const ValueId id : graph.inputs()) {
+      const std::string& name = graph.value(id).name;
+      question.guards[name] = 0;
+      if (name.starts_with(kLiveInput)) question.masks.insert(name);
+    }
+  }
+  return FindPaddingLeak(question);
+}
+
+void SectionPadding::ProveAsIs(const Graph& merged) {
+  std::vector<ModelAxis> axes;
+  for (const Axis& axis : axes_) axes.push_back(ModelAxisOf(axis));
+  const SizeReadings readings(merged, axes);
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    Axis& axis = axes_[i];
+    axis.repeats = false;
+    const AxisFinding finding = FindingOf(merged, axes, i, axis, {});
+    axis.repeats = !finding.proved();
+    const AxisFinding repeated = finding.proved() ? finding : FindingOf(merged, axes, i, axis, {});
+    axis.padded = repeated.proved();
+    axis.places = repeated.needs.in_request;
+    axis.decides = !FindSizeChoices(readings, i, /*largest=*/0, /*forms=*/true).proved();
+    if (!axis.padded) axis.why_not = MixingWords(finding);
+  }
+}
+
+int64_t SectionPadding::StepOf(const std::string& symbol, int64_t most) const {
+  int64_t common = 0, step = 1;
+  for (const auto& witness : witnesses_) common = std::gcd(common, witness.at(symbol));
+  for (const int64_t tried : kSteps) {
+    if (tried <= most && common % tried == 0) step = tried;
+  }
+  return step;
+}
+
+bool SectionPadding::ProveLive(const Graph& merged, int64_t step) {
+  std::set<std::string> symbols;
+  std::vector<std::string> wanted;
+  std::map<std::string, int64_t> steps;
+  std::vector<Axis> tried = axes_;
+  for (Axis& axis : tried) {
+    symbols.insert(axis.symbols[0]);
+    axis.live = true;
+    axis.repeats = false;
+    axis.places.clear();
+    axis.proved_to = std::max(axis.proved_to, kFirstLookedAtLive);
+    if (axis.padded) continue;
+    wanted.push_back(axis.symbols[0]);
+    axis.step = StepOf(axis.symbols[0], step);
+    steps[axis.symbols[0]] = axis.step;
+  }
+  // Sizes are no multiples of it: this has been tried.
+  if (absl::c_none_of(steps, [&](const auto& one) { return one.second == step; })) return false;
+  absl::StatusOr<LiveForm> form = MakeLiveForm(merged, "", symbols, wanted, {}, steps);
+  if (!form.ok() || !RunLoadPasses(form->graph).ok()) return false;
+  for (LiveForm::Axis& live : form->axes) {
+    const auto axis = absl::c_find_if(
+        tried, [&](const Axis& one) { return one.symbols[0] == live.symbol; });
+    axis->extents = std::move(live.extents);
+    axis->whole_from = live.smallest;
+  }
+  std::vector<ModelAxis> axes;
+  for (const Axis& axis : tried) axes.push_back(ModelAxisOf(axis));
+  const SizeReadings readings(form->graph, axes);
+  bool gained = false, lost = false;
+  for (size_t i = 0; i < tried.size(); ++i) {
+    Axis& axis = tried[i];
+    const AxisFinding finding = FindingOf(form->graph, axes, i, axis, {});
+    axis.decides = !FindSizeChoices(readings, i, /*largest=*/0, /*forms=*/true).proved();
+    gained |= finding.proved() && !axis.padded;
+    lost |= !finding.proved() && axis.padded;
+    axis.padded = finding.proved();
+    if (!axis.padded) axis.why_not = axes_[i].why_not = MixingWords(finding);
+  }
+  if (!gained || lost) return false;
+  axes_ = std::move(tried);
+  ModelVariant variant;
+  variant.graph = std::move(form->graph);
+  variant.fingerprint = FingerprintGraph(*variant.graph);
+  live_ = std::make_shared<const ModelVariant>(std::move(variant));
+  return true;
+}
+
+std::vector<int64_t> SectionPadding::FitSizes() const {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    const int64_t base = kFitBase[i % std::size(kFitBase)];
+    sizes.push_back(axes_[i].live ? RoundUpTo(std::max(base * axes_[i].step, axes_[i].whole_from),
+                                              axes_[i].step)
+                                  : base);
+  }
+  return sizes;
+}
+
+FitRange SectionPadding::FitRangeOf(const Axis& axis) {
+  return {.largest = axis.proved_to,
+          .from = axis.whole_from,
+          .step = axis.step,
+          .extents = axis.extents};
 }
 
 void SectionPadding::Prove() {
   outputs_.clear();
   holds_at_.clear();
+  live_ = nullptr;
   const Graph merged = Merged();
-  std::vector<ModelAxis> axes;
-  for (const Axis& axis : axes_) {
-    axes.push_back({.label = "what is found", .symbol = axis.symbols[0]});
+  for (Axis& axis : axes_) {
+    axis = {.symbols = std::move(axis.symbols), .proved_to = axis.proved_to, .grows = axis.grows};
   }
-  const SizeReadings readings(merged, axes);
-  bool any = false;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    Axis& axis = axes_[i];
-    const AxisFinding finding = FindingOf(merged, axes, i, false, axis.proved_to, {});
-    const AxisFinding repeated =
-        finding.proved() ? finding : FindingOf(merged, axes, i, true, axis.proved_to, {});
-    axis.padded = repeated.proved();
-    axis.repeats = !finding.proved();
-    axis.places = repeated.needs.in_request;
-    axis.decides = !FindSizeChoices(readings, i, /*largest=*/0, /*forms=*/true).proved();
-    if (!axis.padded) axis.why_not = MixingWords(finding);
-    any |= axis.padded;
+  ProveAsIs(merged);
+  const auto is_padded = [](const Axis& axis) { return axis.padded; };
+  if (!absl::c_all_of(axes_, is_padded) && HasWindows(merged)) {
+    for (const int64_t step : kSteps) {
+      if (ProveLive(merged, step)) break;
+    }
   }
-  if (!any) return;
+  if (absl::c_none_of(axes_, is_padded)) return;
+  const std::vector<int64_t> sizes = FitSizes();
   std::vector<std::string> symbols;
   std::vector<FitRange> ranges;
   Binding base;
   for (size_t i = 0; i < axes_.size(); ++i) {
     symbols.push_back(axes_[i].symbols[0]);
-    base.axes[symbols.back()] = kFitBase[i % std::size(kFitBase)];
-    ranges.push_back({.largest = axes_[i].proved_to});
+    base.axes[symbols.back()] = sizes[i];
+    ranges.push_back(FitRangeOf(axes_[i]));
   }
-  auto fit = FitOutputShapes(merged, symbols, base, std::move(ranges));
+  auto fit = FitOutputShapes(live_ == nullptr ? merged : *live_->graph, symbols, base,
+                             std::move(ranges), /*multiplies=*/live_ != nullptr);
   std::string refusal = fit.ok() ? "" : std::string(fit.status().message());
   for (size_t i = 0; i < symbols.size() && fit.ok(); ++i) {
     if (refusal.empty()) refusal = fit->refusals[i];
   }
   if (refusal.empty()) {
     outputs_ = std::move(fit->outputs);
-    for (size_t i = 0; i < axes_.size(); ++i) axes_[i].smallest = fit->smallest[i];
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      axes_[i].smallest = std::max(fit->smallest[i], axes_[i].whole_from);
+    }
     return;
   }
   // The size that an answer would have is not known then, for any padding.
@@ -162,15 +262,18 @@ void SectionPadding::Prove() {
 void SectionPadding::ProveUpTo(size_t position, int64_t size) {
   const std::vector<Axis> before = axes_;
   const std::vector<OutputShape> outputs = outputs_;
+  const std::shared_ptr<const ModelVariant> live = live_;
   int64_t& proved_to = axes_[position].proved_to;
   while (proved_to < size) proved_to *= 2;
   Prove();
   const bool holds = absl::c_equal(axes_, before, [](const Axis& now, const Axis& then) {
-    return now.padded == then.padded && now.smallest <= then.smallest;
+    return now.padded == then.padded && now.live == then.live && now.step == then.step &&
+           now.smallest <= then.smallest;
   });
   if (holds) return;
   axes_ = before;
   outputs_ = outputs;
+  live_ = live;
   holds_at_.clear();
   axes_[position].grows = false;
 }
@@ -183,7 +286,8 @@ bool SectionPadding::HoldsAt(const std::vector<int64_t>& sizes) {
 }
 
 bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
-  const Graph merged = Merged();
+  const Graph merged = live_ == nullptr ? Merged() : *live_->graph;
+  const std::vector<int64_t> fit_sizes = FitSizes();
   std::vector<ModelAxis> axes;
   std::vector<size_t> positions;  // their indices in axes_
   std::map<std::string, int64_t> fixed;
@@ -191,13 +295,13 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
   std::vector<int64_t> at, free;  // sizes at which outputs are compared: of all, of those not fixed
   for (size_t i = 0; i < axes_.size(); ++i) {
     const std::string& symbol = axes_[i].symbols[0];
-    at.push_back(sizes[i] == kFree ? kFitBase[i % std::size(kFitBase)] : sizes[i]);
+    at.push_back(sizes[i] == kFree ? fit_sizes[i] : sizes[i]);
     base.axes[symbol] = at.back();
     if (sizes[i] != kFree) {
       fixed[symbol] = sizes[i];
       continue;
     }
-    axes.push_back({.label = "what is found", .symbol = symbol});
+    axes.push_back(ModelAxisOf(axes_[i]));
     positions.push_back(i);
     free.push_back(at.back());
   }
@@ -206,13 +310,14 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes_[positions[i]];
     symbols.push_back(axes[i].symbol);
-    ranges.push_back({.largest = axis.proved_to});
+    ranges.push_back(FitRangeOf(axis));
     if (!axis.padded) continue;
-    const AxisFinding finding = FindingOf(merged, axes, i, axis.repeats, axis.proved_to, fixed);
+    const AxisFinding finding = FindingOf(merged, axes, i, axis, fixed);
     const bool holds = finding.proved() && absl::c_includes(axis.places, finding.needs.in_request);
     if (!holds) return false;
   }
-  const auto fit = FitOutputShapes(merged, symbols, base, std::move(ranges));
+  const auto fit = FitOutputShapes(merged, symbols, base, std::move(ranges),
+                                   /*multiplies=*/live_ != nullptr);
   if (!fit.ok()) return false;
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool taken = fit->refusals[i].empty() && fit->smallest[i] <= axes_[positions[i]].smallest;
@@ -231,50 +336,6 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
   return true;
 }
 
-std::vector<int64_t> SectionPadding::RoundedUp(const std::vector<int64_t>& sizes,
-                                               const std::vector<bool>& padded) {
-  std::vector<int64_t> own = sizes;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (padded[i]) own[i] = SectionBucket(sizes[i]);
-  }
-  if (absl::c_count(padded, true) < 2) return own;
-  const auto cost_of = [&](const std::vector<int64_t>& rounded) {
-    int64_t cost = 0;
-    for (size_t i = 0; i < rounded.size(); ++i) cost += padded[i] ? rounded[i] : 0;
-    return cost;
-  };
-  const int64_t most = kMostWaste * cost_of(own);
-  // Both the least that were given, and the least that serve these and others as well.
-  std::vector<int64_t> served, joint = own, grown;
-  int64_t joint_cost = std::numeric_limits<int64_t>::max();
-  for (const std::vector<int64_t>& given : given_) {
-    std::vector<int64_t> both = own;
-    bool may_serve = true;
-    for (size_t i = 0; i < own.size(); ++i) {
-      both[i] = std::max(own[i], given[i]);
-      may_serve &= padded[i] ? both[i] <= axes_[i].proved_to : given[i] == own[i];
-    }
-    if (!may_serve || cost_of(both) > most) continue;
-    if (both == given && (served.empty() || cost_of(given) < cost_of(served))) served = given;
-    if (cost_of(both) < joint_cost) {
-      joint_cost = cost_of(both);
-      joint = std::move(both);
-      grown = given;
-    }
-  }
-  if (!served.empty()) return served;
-  // An axis that grows does so with room for more.
-  for (size_t i = 0; i < grown.size(); ++i) {
-    if (joint[i] == grown[i]) continue;
-    std::vector<int64_t> roomy = joint;
-    roomy[i] = SectionBucket(own[i] + own[i] / 2);
-    if (cost_of(roomy) <= most && roomy[i] <= axes_[i].proved_to) joint = std::move(roomy);
-  }
-  if (given_.size() >= kMostKnown) given_.clear();
-  given_.push_back(joint);
-  return joint;
-}
-
 std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived, FindValue value) {
   if (arrived.axes.empty() || !arrived.shape_inputs.empty()) return std::nullopt;
   MutexLock lock(mutex_);
@@ -289,37 +350,43 @@ std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived
     if (beyond && size <= kLargestLookedAt) ProveUpTo(i, size);
   }
   std::vector<int64_t> sizes;
-  std::vector<bool> padded;
+  std::vector<SectionSizes::Axis> padded;
   for (const Axis& axis : axes_) {
     const int64_t size = arrived.axes.at(axis.symbols[0]);
     sizes.push_back(size);
-    padded.push_back(
-        axis.padded && size >= std::max(axis.decides ? kLeastPadded : 1, axis.smallest) &&
-        size <= axis.proved_to && absl::c_all_of(axis.places, [&](const std::string& name) {
-          return LieBelow(value(name), size);
-        }));
+    const bool fits = axis.padded && size <= axis.proved_to && size % axis.step == 0 &&
+                      size >= std::max(axis.decides ? kLeastPadded : 1, axis.smallest) &&
+                      absl::c_all_of(axis.places, [&](const std::string& name) {
+                        return LieBelow(value(name), size);
+                      });
+    padded.push_back({.padded = fits, .largest = axis.proved_to, .step = axis.step});
   }
-  const std::vector<int64_t> rounded = RoundedUp(sizes, padded);
-  Fitted fitted = {.binding = arrived};
+  const std::vector<int64_t> rounded = given_.RoundUp(sizes, padded, live_ != nullptr);
+  Fitted fitted = {.binding = arrived, .live = live_};
+  if (live_ != nullptr) fitted.binding.axes.clear();
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (!padded[i]) continue;
     for (const std::string& symbol : axes_[i].symbols) {
       fitted.binding.axes[symbol] = rounded[i];
-      fitted.padded.insert(symbol);
-      fitted.largest[symbol] = axes_[i].proved_to;
+      if (padded[i].padded) {
+        fitted.padded.insert(symbol);
+        fitted.largest[symbol] = axes_[i].proved_to;
+      }
+      if (live_ != nullptr) break;  // The others have been replaced by the first in its graph.
     }
+    if (live_ == nullptr) continue;
+    fitted.live_sizes[absl::StrCat(kLiveInput, axes_[i].symbols[0])] = sizes[i];
   }
   if (fitted.padded.empty()) return std::nullopt;
   std::vector<int64_t> decide(axes_.size(), kFree);
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (axes_[i].decides && !padded[i]) decide[i] = sizes[i];
+    if (axes_[i].decides && !padded[i].padded) decide[i] = sizes[i];
   }
   if (!HoldsAt(decide)) return std::nullopt;
   for (const OutputShape& output : outputs_) {
     auto& true_sizes = fitted.true_sizes.emplace_back();
     for (const AffineDim& dim : output.dims) {
       bool moves = false;
-      for (size_t i = 0; i < axes_.size(); ++i) moves |= padded[i] && dim.MovesWith(i);
+      for (size_t i = 0; i < axes_.size(); ++i) moves |= padded[i].padded && dim.MovesWith(i);
       true_sizes.push_back(moves ? std::optional(dim.At(sizes)) : std::nullopt);
     }
   }

@@ -10,8 +10,8 @@
 // somewhere by a list of places (ScatterElements) are put there once more. A proof may want inputs
 // to be places of the request; each request is looked at for that.
 //
-// Counts of several axes would have as many recipes as their buckets have combinations: sizes that
-// were given before serve others as well, and grow together, up to twice what a request needs.
+// Where windows slide along an axis (convolutions, pools) the section is tried in its live form
+// (passes/live), whose nodes know where the request ends. Padding holds zeros there.
 //
 // Ownership: value.
 // Threads:   all methods from any. Where sizes have told more dims apart, `Fit` proves under its
@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +29,8 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/model/model_variants.h"
+#include "runtime/engine/model/section_sizes.h"
+#include "runtime/graph/extent.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/ops/axis/axis_rule.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -35,10 +38,6 @@
 #include "runtime/verify/output_shapes.h"
 
 namespace reprise {
-
-// Returns the smallest bucket of at least `size`: powers of two from 16 on, and half way between
-// them.
-int64_t SectionBucket(int64_t size);
 
 class SectionPadding {
  public:
@@ -51,6 +50,10 @@ class SectionPadding {
     std::set<std::string> padded;  // symbols
     std::map<std::string, int64_t>
         largest;  // each symbol with the size up to which padding is proved
+    // The section in its live form, which takes its place; null: as it is.
+    std::shared_ptr<const ModelVariant> live;
+    // By name of an input that the live form has besides: the size that arrived.
+    std::map<std::string, int64_t> live_sizes;
     // By output, by dim: the size that an answer has; where absent, the recipe's.
     std::vector<std::vector<std::optional<int64_t>>> true_sizes;
   };
@@ -75,30 +78,42 @@ class SectionPadding {
     bool grows = true;                   // it has not been refused for larger ones
     std::set<std::string> places;        // inputs that must be places of the request
     std::string why_not;
+    bool live = false;  // all of the above is about the live form, whose sizes are multiples of
+                        // `step`, and which has these extents from `whole_from` on
+    int64_t step = 1;
+    std::vector<Extent> extents;
+    int64_t whole_from = 1;
   };
   // Decisions that only large sizes trigger are looked for up to a size that grows with those that
   // arrive, from the first to the largest.
   static constexpr int64_t kFirstLookedAt = 512;
+  static constexpr int64_t kFirstLookedAtLive = 2048;
   static constexpr int64_t kLargestLookedAt = 16384;
 
   // Sorts the symbols by the sizes that they had, and proves as much as it can.
   void Learn(const Binding& arrived) REQUIRES(mutex_);
   void Prove() REQUIRES(mutex_);
+  void ProveAsIs(const Graph& merged) REQUIRES(mutex_);
+  // Proves the live form where that gains an axis, and returns whether it does: for sizes that are
+  // multiples of `step`, or of a smaller one, as all were that arrived.
+  bool ProveLive(const Graph& merged, int64_t step) REQUIRES(mutex_);
   // Proves once more for sizes of axis `position` up to `size`, as far as that holds.
   void ProveUpTo(size_t position, int64_t size) REQUIRES(mutex_);
-  // Returns the finding about axis `position` among `axes`, which are the ones at `positions` of
-  // axes_, in the section as Merged() with sizes `fixed`.
-  AxisFinding FindingOf(const Graph& merged, const std::vector<ModelAxis>& axes, size_t position,
-                        bool repeats, int64_t largest,
-                        const std::map<std::string, int64_t>& fixed) const;
+  // Returns the finding about `axis`, which is at `position` among `axes`, in `graph` with sizes
+  // `fixed`.
+  AxisFinding FindingOf(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position,
+                        const Axis& axis, const std::map<std::string, int64_t>& fixed) const;
+  static ModelAxis ModelAxisOf(const Axis& axis);
+  static FitRange FitRangeOf(const Axis& axis);
+  // Returns the largest of a few steps up to `most` that divides all sizes of `symbol`.
+  int64_t StepOf(const std::string& symbol, int64_t most) const REQUIRES(mutex_);
+  // Returns the size of each axis at which outputs are compared.
+  std::vector<int64_t> FitSizes() const REQUIRES(mutex_);
   // Returns whether the proofs hold where `sizes`, by axis, are fixed, but the ones of kFree are
   // not.
   bool HoldsAt(const std::vector<int64_t>& sizes) REQUIRES(mutex_);
   bool ProveAt(const std::vector<int64_t>& sizes) const REQUIRES(mutex_);
   bool IsNew(const Binding& arrived) const REQUIRES(mutex_);
-  // Returns the sizes, by axis, that `sizes` are rounded up to; those that are not `padded` stay.
-  std::vector<int64_t> RoundedUp(const std::vector<int64_t>& sizes, const std::vector<bool>& padded)
-      REQUIRES(mutex_);
   Graph Merged() const REQUIRES(mutex_);
 
   // Constant after construction.
@@ -109,8 +124,8 @@ class SectionPadding {
   std::vector<std::map<std::string, int64_t>> witnesses_ GUARDED_BY(mutex_);
   std::vector<Axis> axes_ GUARDED_BY(mutex_);
   std::vector<OutputShape> outputs_ GUARDED_BY(mutex_);  // dims by position in axes_
-  // Sizes that RoundedUp gave where several axes are padded.
-  std::vector<std::vector<int64_t>> given_ GUARDED_BY(mutex_);
+  SectionSizes given_ GUARDED_BY(mutex_);
+  std::shared_ptr<const ModelVariant> live_ GUARDED_BY(mutex_);  // null: the section as it is
   // By the sizes that are fixed: whether the proofs hold there.
   std::map<std::vector<int64_t>, bool> holds_at_ GUARDED_BY(mutex_);
 };

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
@@ -52,12 +53,30 @@ std::vector<Tail::SectionWords> Tail::Sections() const {
   return sections;
 }
 
+namespace {
+
+// Returns whether a request holds one row, and no other may be batched with it, but has sizes.
+bool HoldsOneRow(const std::vector<ModelIo>& inputs) {
+  const auto has_size = [](const Dim& dim) { return dim.is_constant(); };
+  return absl::c_all_of(inputs,
+                        [&](const ModelIo& input) {
+                          return input.dims.empty() || has_size(input.dims[0]);
+                        }) &&
+         absl::c_any_of(inputs, [&](const ModelIo& input) {
+           return !absl::c_all_of(input.dims, has_size);
+         });
+}
+
+}  // namespace
+
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
                                      const std::vector<ModelIo>& outputs, const CutWishes& wishes) {
   std::set<std::string> names;
   for (const int position : shape_inputs) names.insert(inputs[position].name);
-  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, wishes);
+  CutWishes all = wishes;
+  all.splits_front = HoldsOneRow(inputs);
+  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, all);
   if (cut == nullptr) return nullptr;
   // Outputs after a cut get their dtypes here: no replay tells them before there is data.
   const std::vector<DType> types = ResultTypes(graph);

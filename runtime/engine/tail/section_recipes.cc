@@ -59,6 +59,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   // The sizes that arrived have a recipe of their own already.
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
+    if (choice.fitted->live != nullptr) target.variant = choice.fitted->live;
     target.key = MakeKey(target.variant->fingerprint, choice.fitted->binding,
                          context_.model.DeviceOf(context_.options).fingerprint(),
                          context_.model.key_policy());

@@ -53,12 +53,13 @@ Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
 }
 
 // Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; along a
-// larger one the last position is repeated up to the end.
-void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
+// larger one the last position is repeated up to the end, or zeros follow.
+void CopyIn(const Tensor& value, const TensorSlot& slot, bool repeats, std::byte* to) {
   if (value.bytes() == slot.bytes) {
     std::memcpy(to, value.data(), slot.bytes);
     return;
   }
+  if (!repeats) std::memset(to, 0, slot.bytes);
   const Shape origin(slot.shape.size(), 0);
   CopyBlock({.shape = value.shape(),
              .from_shape = value.shape(),
@@ -67,6 +68,7 @@ void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
              .to_offset = origin,
              .element_bytes = DTypeSize(slot.dtype)},
             value.data(), to);
+  if (!repeats) return;
   // The lines that lie before dim `d` in the value itself; those beyond them are filled by an
   // earlier dim, whole.
   const Shape strides = Strides(slot.shape);
@@ -88,6 +90,12 @@ void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
       }
     }
   }
+}
+
+// Marks the first `size` positions of a row as the request's.
+void MarkLive(int64_t size, const TensorSlot& slot, std::byte* to) {
+  std::memset(to, 0, slot.bytes);
+  std::memset(to, 1, static_cast<size_t>(size));
 }
 
 // Copies the first elements at `from`, of the shape of `slot`: as many as `shape` has.
@@ -440,7 +448,13 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
   const Frame frame = context_.stream.MakeFrame(*recipe, parameters->addresses(), &error);
   for (const TensorSlot& slot : recipe->inputs) {
     if (slot.bytes == 0 || section.shape_only.contains(slot.name)) continue;
-    CopyIn(values_.at(slot.name), slot, context_.stream.inputs() + slot.offset);
+    std::byte* const to = context_.stream.inputs() + slot.offset;
+    const bool is_live = choice.fitted.has_value() && choice.fitted->live != nullptr;
+    if (is_live && choice.fitted->live_sizes.contains(slot.name)) {
+      MarkLive(choice.fitted->live_sizes.at(slot.name), slot, to);
+    } else {
+      CopyIn(values_.at(slot.name), slot, /*repeats=*/!is_live, to);
+    }
   }
   const int ended = context_.stream.Replay(*recipe, frame, nullptr, &context_.control);
   if (ended >= 0) {

@@ -41,15 +41,6 @@ constexpr char kProduct[] = R"(graph {
   output %y
 })";
 
-TEST(SectionBucketTest, BucketsArePowersOfTwoAndHalfWayBetween) {
-  EXPECT_EQ(SectionBucket(1), 16);
-  EXPECT_EQ(SectionBucket(16), 16);
-  EXPECT_EQ(SectionBucket(17), 24);
-  EXPECT_EQ(SectionBucket(25), 32);
-  EXPECT_EQ(SectionBucket(300), 384);
-  EXPECT_EQ(SectionBucket(385), 512);
-}
-
 TEST_F(SectionPaddingTest, CountOfRowsThatGoEachForItselfIsRoundedUp) {
   Read(kProduct);
   EXPECT_FALSE(Fit({{"rows.d0", 5}, {"rows.d1", 8}}).has_value()) << "what follows data?";
@@ -100,6 +91,70 @@ TEST_F(SectionPaddingTest, CountsOfSeveralAxesShareSizes) {
     given.insert(fitted->binding.axes);
   }
   EXPECT_LE(given.size(), 4u);
+}
+
+TEST_F(SectionPaddingTest, WindowsAlongAnAxisArePaddedInALiveForm) {
+  Read(R"(graph {
+  input %map: f32[map.d0, map.d1, map.d2, map.d3]
+  param %w: f32[4, 3, 3, 3] = p0
+  param %v: f32[4, 4, 3, 3] = p1
+  %a: ? = Conv(%map, %w) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  %b: ? = Relu(%a)
+  %y: ? = Conv(%b, %v) {pads = [1, 1, 1, 1]}
+  output %y
+})");
+  const auto sizes = [](int64_t height, int64_t width) {
+    return std::map<std::string, int64_t>{
+        {"map.d0", 1}, {"map.d1", 3}, {"map.d2", height}, {"map.d3", width}};
+  };
+  EXPECT_FALSE(Fit(sizes(40, 64)).has_value());
+  const auto fitted = Fit(sizes(72, 50));
+  ASSERT_TRUE(fitted.has_value());
+  ASSERT_NE(fitted->live, nullptr);
+  EXPECT_EQ(fitted->binding.axes,
+            (std::map<std::string, int64_t>{{"map.d2", 72}, {"map.d3", 52}}));
+  EXPECT_EQ(fitted->live_sizes, (std::map<std::string, int64_t>{{"reprise.live.map.d2", 72},
+                                                                {"reprise.live.map.d3", 50}}));
+  EXPECT_THAT(fitted->true_sizes[0], ElementsAre(std::nullopt, std::nullopt, 36, 25));
+  const auto smaller = Fit(sizes(61, 49));
+  ASSERT_TRUE(smaller.has_value());
+  EXPECT_EQ(smaller->binding.axes, fitted->binding.axes);
+  EXPECT_THAT(smaller->true_sizes[0], ElementsAre(std::nullopt, std::nullopt, 31, 25));
+}
+
+// The coarse map is doubled and joined with the finer one, which is right for even sizes of that
+// alone.
+TEST_F(SectionPaddingTest, ANeckIsPaddedInSteps) {
+  Read(R"(graph {
+  input %map: f32[map.d0, map.d1, map.d2, map.d3]
+  param %w: f32[4, 3, 3, 3] = p0
+  param %v: f32[4, 4, 3, 3] = p1
+  const %none: f32[0] = {}
+  const %two: i64[1] = {2}
+  const %four: i64[1] = {4}
+  const %zero: i64[1] = {0}
+  %fine: ? = Conv(%map, %w) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  %coarse: ? = Conv(%fine, %v) {pads = [1, 1, 1, 1], strides = [2, 2]}
+  %shape: ? = Shape(%fine)
+  %size: ? = Slice(%shape, %two, %four, %zero)
+  %rows: ? = Shape(%coarse)
+  %kept: ? = Slice(%rows, %zero, %two, %zero)
+  %to: ? = Concat(%kept, %size) {axis = 0}
+  %up: ? = Resize(%coarse, , , %to) {mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
+  %y: ? = Add(%up, %fine)
+  output %y
+})");
+  const auto sizes = [](int64_t height, int64_t width) {
+    return std::map<std::string, int64_t>{
+        {"map.d0", 1}, {"map.d1", 3}, {"map.d2", height}, {"map.d3", width}};
+  };
+  EXPECT_FALSE(Fit(sizes(64, 96)).has_value());
+  const auto fitted = Fit(sizes(128, 160));
+  ASSERT_TRUE(fitted.has_value()) << testing::PrintToString(padding_->Words());
+  EXPECT_NE(fitted->live, nullptr);
+  EXPECT_THAT(fitted->true_sizes[0], ElementsAre(std::nullopt, std::nullopt, 64, 80));
+  EXPECT_TRUE(Fit(sizes(96, 160)).has_value());
+  EXPECT_FALSE(Fit(sizes(97, 161)).has_value()) << "no multiples";
 }
 
 TEST_F(SectionPaddingTest, AMeanOverWhatIsFoundStaysExactAndSaysWhy) {
