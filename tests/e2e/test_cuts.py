@@ -8,7 +8,7 @@ from tritonclient.utils import InferenceServerException
 from testing import models
 from testing.clients import together
 from testing.daemon import Daemon, reprise
-from testing.exported import two_stages
+from testing.exported import resized, two_stages
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
@@ -321,3 +321,20 @@ def test_regions_gathered_by_level_and_put_back_cost_few_captures(repository, rn
         for picture in pictures:
             detect(daemon.client(), path, picture)
         assert compiles(daemon, "detector") == before
+
+
+def test_pictures_of_any_size_cost_few_captures_where_a_detector_resizes_them(repository, rng):
+    """The layers between the Resize and the boxes are padded along both sides; the rest runs at each picture's own."""
+    path = repository.add("detector", resized.model())
+    sizes = sorted({(int(rng.integers(40, 200)), int(rng.integers(40, 200))) for _ in range(80)})
+    sizes = [sizes[i] for i in rng.permutation(len(sizes))[:60]]
+    with Daemon(repository) as daemon:
+        for count, size in enumerate(sizes):
+            detect(daemon.client(), path, {"image": rng.normal(0, 1, (3, *size)).astype(np.float32)})
+            if count == 35:
+                before = compiles(daemon, "detector")
+        assert compiles(daemon, "detector") <= 14
+        assert compiles(daemon, "detector") - before <= 3
+        explained = daemon.reprise("explain", "detector")
+        assert "section of the first layers" in explained
+        assert "padded, which the ops prove safe" in explained
