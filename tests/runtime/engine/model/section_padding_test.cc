@@ -140,7 +140,7 @@ TEST_F(SectionPaddingTest, ANeckIsPaddedInSteps) {
   %rows: ? = Shape(%coarse)
   %kept: ? = Slice(%rows, %zero, %two, %zero)
   %to: ? = Concat(%kept, %size) {axis = 0}
-  %up: ? = Resize(%coarse, , , %to) {mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
+  %up: ? = Resize(%coarse, _, _, %to) {mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
   %y: ? = Add(%up, %fine)
   output %y
 })");

@@ -86,7 +86,7 @@ constexpr char kDetector[] = R"(graph {
   const %flat: i64[1] = {-1}
   const %scales: f32[4] = {1, 1, 2.5, 2.5}
   %row: ? = Unsqueeze(%image, %first)
-  %resized: ? = Resize(%row, , %scales) {mode = "linear"}
+  %resized: ? = Resize(%row, _, %scales) {mode = "linear"}
   %map: ? = Conv(%resized, %w) {pads = [1, 1, 1, 1]}
   %relu: ? = Relu(%map)
   %scores: ? = Reshape(%relu, %flat)
