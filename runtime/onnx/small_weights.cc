@@ -212,8 +212,7 @@ bool JoinsFeatures(const Graph& graph, const Node& node, ValueId value, const Sh
   if (shape.empty() || shape.back() <= 1) return false;
   const bool is_concat = node.op == ConcatOp::kName;
   // A line of numbers in the place of some may be a mask's.
-  const bool is_where =
-      node.op == WhereOp::kName && node.inputs[0] != value && shape.size() >= 2;
+  const bool is_where = node.op == WhereOp::kName && node.inputs[0] != value && shape.size() >= 2;
   if (!is_concat && !is_where) return false;
   return absl::c_any_of(node.inputs, [&](ValueId input) {
     return input != kNone && IsMadeOfFeatures(graph, input) && !IsMadeOfScores(graph, input);

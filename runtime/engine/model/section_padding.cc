@@ -169,8 +169,8 @@ bool SectionPadding::ProveLive(const Graph& merged, int64_t step) {
   absl::StatusOr<LiveForm> form = MakeLiveForm(merged, "", symbols, wanted, {}, steps);
   if (!form.ok() || !RunLoadPasses(form->graph).ok()) return false;
   for (LiveForm::Axis& live : form->axes) {
-    const auto axis = absl::c_find_if(
-        tried, [&](const Axis& one) { return one.symbols[0] == live.symbol; });
+    const auto axis =
+        absl::c_find_if(tried, [&](const Axis& one) { return one.symbols[0] == live.symbol; });
     axis->extents = std::move(live.extents);
     axis->whole_from = live.smallest;
   }

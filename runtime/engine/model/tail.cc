@@ -58,13 +58,11 @@ namespace {
 // Returns whether a request holds one row, and no other may be batched with it, but has sizes.
 bool HoldsOneRow(const std::vector<ModelIo>& inputs) {
   const auto has_size = [](const Dim& dim) { return dim.is_constant(); };
-  return absl::c_all_of(inputs,
-                        [&](const ModelIo& input) {
-                          return input.dims.empty() || has_size(input.dims[0]);
-                        }) &&
-         absl::c_any_of(inputs, [&](const ModelIo& input) {
-           return !absl::c_all_of(input.dims, has_size);
-         });
+  return absl::c_all_of(
+             inputs,
+             [&](const ModelIo& input) { return input.dims.empty() || has_size(input.dims[0]); }) &&
+         absl::c_any_of(
+             inputs, [&](const ModelIo& input) { return !absl::c_all_of(input.dims, has_size); });
 }
 
 }  // namespace

@@ -225,9 +225,8 @@ class Splitter {
       body.begins_with.push_back(value == kNone ? "" : graph_.value(value).name);
     }
     const Cut told = DescribeCut(graph_, analysis_, id);
-    body.graph =
-        MakeBranch(BodyResults(node), stage, told,
-                   absl::StrCat("in ", SourceOp(node), " '", told.node, "'"), step);
+    body.graph = MakeBranch(BodyResults(node), stage, told,
+                            absl::StrCat("in ", SourceOp(node), " '", told.node, "'"), step);
     eager.body = std::make_shared<const LoopBody>(std::move(body));
     return eager;
   }
@@ -338,8 +337,7 @@ class Splitter {
 };
 
 std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
-                                      CutAnalysis analysis, std::string label,
-                                      bool splits_front) {
+                                      CutAnalysis analysis, std::string label, bool splits_front) {
   return Splitter(graph, shape_inputs, std::move(analysis), std::move(label), splits_front).Run();
 }
 

@@ -132,7 +132,7 @@ class Finder {
   const Graph& graph_;
   const CutAnalysis& analysis_;
   const bool splits_front_;
-  std::vector<Place> places_;    // by value
+  std::vector<Place> places_;   // by value
   std::map<int, NodeId> cuts_;  // the first cut in front of a stage
 };
 
@@ -146,8 +146,8 @@ bool ResizesInFront(const Graph& graph, const CutAnalysis& analysis) {
   std::vector<bool> resized(graph.num_values(), false), layered(graph.num_values(), false);
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    const bool is_front = analysis.is_needed[id] && !analysis.is_cut[id] && node.output(0) != kNone &&
-                          analysis.level[node.output(0)] == 0 &&
+    const bool is_front = analysis.is_needed[id] && !analysis.is_cut[id] &&
+                          node.output(0) != kNone && analysis.level[node.output(0)] == 0 &&
                           !analysis.is_static[node.output(0)];
     if (!is_front) continue;
     const auto any = [&](const std::vector<bool>& of) {

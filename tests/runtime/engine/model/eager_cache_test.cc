@@ -137,9 +137,10 @@ TEST_F(EagerCacheTest, ALightSectionOverMuchDataIsPreparedAndMakesNoRecipe) {
     ASSERT_EQ(first[i], std::max(0.0f, 2 * x[i < width ? i : i + width])) << i;
   }
   const size_t compiles = told().compiles.size();
-  EXPECT_EQ(told().eager_misses, 1);
+  // The front, which has no nodes, is prepared as well.
+  EXPECT_EQ(told().eager_misses, 2);
   EXPECT_EQ(run(), first);
-  EXPECT_EQ(told().eager_hits, 1);
+  EXPECT_EQ(told().eager_hits, 2);
   EXPECT_EQ(told().compiles.size(), compiles);
 }
 

@@ -111,8 +111,7 @@ TEST_F(SectionPaddingTest, WindowsAlongAnAxisArePaddedInALiveForm) {
   const auto fitted = Fit(sizes(72, 50));
   ASSERT_TRUE(fitted.has_value());
   ASSERT_NE(fitted->live, nullptr);
-  EXPECT_EQ(fitted->binding.axes,
-            (std::map<std::string, int64_t>{{"map.d2", 72}, {"map.d3", 52}}));
+  EXPECT_EQ(fitted->binding.axes, (std::map<std::string, int64_t>{{"map.d2", 72}, {"map.d3", 52}}));
   EXPECT_EQ(fitted->live_sizes, (std::map<std::string, int64_t>{{"reprise.live.map.d2", 72},
                                                                 {"reprise.live.map.d3", 50}}));
   EXPECT_THAT(fitted->true_sizes[0], ElementsAre(std::nullopt, std::nullopt, 36, 25));
