@@ -254,7 +254,9 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
         own_bucket || (resolution_.outcome == CaptureOutcome::kLarger && model_.has_many_buckets());
     return its_own && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
   }
-  if (model_.has_empty_front() && resolution_.outcome == CaptureOutcome::kEager) {
+  const bool asked_eager = model_.options().capture == CapturePolicy::kOff ||
+                           plan_.shapes()[0].on_miss == OnMiss::kEager;
+  if (model_.has_empty_front() && resolution_.outcome == CaptureOutcome::kEager && !asked_eager) {
     return CaptureOutcome::kReplayed;  // The sections after it say how they ran.
   }
   if (!own_bucket) return resolution_.outcome;

@@ -175,6 +175,7 @@ bool SectionPadding::ProveLive(const Graph& merged, int64_t step) {
     axis->whole_from = live.smallest;
   }
   std::vector<ModelAxis> axes;
+  axes.reserve(tried.size());
   for (const Axis& axis : tried) axes.push_back(ModelAxisOf(axis));
   const SizeReadings readings(form->graph, axes);
   bool gained = false, lost = false;

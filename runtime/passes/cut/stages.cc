@@ -132,7 +132,7 @@ class Finder {
   const Graph& graph_;
   const CutAnalysis& analysis_;
   const bool splits_front_;
-  std::vector<Place> places_;   // by value
+  std::vector<Place> places_;   // one a value
   std::map<int, NodeId> cuts_;  // the first cut in front of a stage
 };
 

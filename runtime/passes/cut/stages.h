@@ -22,8 +22,8 @@
 namespace reprise {
 
 struct CutStages {
-  std::vector<int> of;              // by value; 0: the front
-  std::vector<std::string> labels;  // by stage, shown to people: "after NonZero 'nonzero_1'"
+  std::vector<int> of;              // one a value; 0: the front
+  std::vector<std::string> labels;  // one a stage, for people: "after NonZero 'nonzero_1'"
 };
 
 CutStages FindStages(const Graph& graph, const CutAnalysis& analysis, bool splits_front);

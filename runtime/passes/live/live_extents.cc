@@ -24,6 +24,7 @@ constexpr int64_t kSizes[] = {301, 1502, 5002, 256, 96, 22, 10};
 constexpr int64_t kSteps[] = {8, 3, 22};
 constexpr int64_t kOthers[] = {16, 64, 224, 5};
 constexpr int64_t kRows = 3;
+constexpr int64_t kManyRows = kRows << 12;
 
 // The other axes have two steps at least: a dim of 1 looks as if it were not there.
 constexpr int64_t kFewSteps = 2;
@@ -149,7 +150,11 @@ absl::Status LiveExtents::Read(const Graph& graph, const LiveAxes& axes) {
       absl::StatusOr<SizeReading> reading = ReadSizes(graph, hint);
       if (!reading.ok()) continue;
       reading_ = *std::move(reading);
-      if (!axes.batch.empty()) batch_ = SymbolNamed(*reading_.table, axes.batch);
+      if (axes.batch.empty()) return absl::OkStatus();
+      batch_ = axes.batch;
+      hint.axes[axes.batch] = kManyRows;
+      absl::StatusOr<SizeReading> many = ReadSizes(graph, hint);
+      if (many.ok()) many_rows_ = *std::move(many);
       return absl::OkStatus();
     }
     if (axes.others.empty()) break;
@@ -376,20 +381,38 @@ const std::vector<int64_t>* LiveExtents::PadsOf(NodeId node) const {
   return known == pads_.end() ? nullptr : &known->second;
 }
 
-std::optional<Size> LiveExtents::FirstByRow(ValueId value) const {
+bool LiveExtents::HasAllRows(ValueId value) const { return RowsOf(value).has_value(); }
+
+bool LiveExtents::HasRowsAlone(ValueId value) const {
+  const std::optional<Size> by_row = RowsOf(value);
+  return by_row.has_value() && by_row->Same(1);
+}
+
+std::optional<Size> LiveExtents::RowsOf(ValueId value) const {
   const SizeList* sizes = SizesOf(value);
   if (sizes == nullptr || sizes->empty()) return std::nullopt;
-  if (!batch_.has_value()) return Size(1);
-  const std::optional<Polynomial> rest =
-      Polynomial::Of(sizes->front()).DividedBy(Polynomial::Of(*batch_));
-  if (!rest.has_value()) return std::nullopt;
-  const Size by_row = reading_.table->Make(*rest);
-  // The quotient may follow the batch as well.
-  if (!by_row.is_constant()) {
-    const std::vector<bool> follows = TermsThatFollow(*reading_.table, batch_->term());
-    if (follows[by_row.term()->id]) return std::nullopt;
+  if (batch_.empty()) return Size(1);
+  if (many_rows_.table != nullptr) {
+    // A few rows may be all of a part that is cut off the batch.
+    const std::optional<SizeList>& many =
+        many_rows_.values[static_cast<size_t>(Resolved(value))].shape;
+    if (many.has_value() && (many->empty() || !Quotient(many_rows_, many->front()).has_value())) {
+      return std::nullopt;
+    }
   }
-  return by_row;
+  return Quotient(reading_, sizes->front());
+}
+
+std::optional<Size> LiveExtents::Quotient(const SizeReading& reading, Size size) const {
+  const std::optional<Size> rows = SymbolNamed(*reading.table, batch_);
+  if (!rows.has_value()) return std::nullopt;
+  const std::optional<Polynomial> rest = Polynomial::Of(size).DividedBy(Polynomial::Of(*rows));
+  if (!rest.has_value()) return std::nullopt;
+  const Size by_row = reading.table->Make(*rest);
+  if (by_row.is_constant()) return by_row;
+  // It may follow the batch as well.
+  const std::vector<bool> follows = TermsThatFollow(*reading.table, rows->term());
+  return follows[by_row.term()->id] ? std::nullopt : std::optional(by_row);
 }
 
 const SizeList* LiveExtents::SizesOf(ValueId value) const {

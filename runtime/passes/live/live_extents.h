@@ -66,9 +66,11 @@ class LiveExtents {
   const std::vector<int64_t>* PadsOf(NodeId node) const;
   // Returns the sizes of the dims of `value`; null where it is not there.
   const SizeList* SizesOf(ValueId value) const;
-  // Returns how many of the first dim of `value` belong to each row of the batch, where that is the
-  // same number for all of them; 1 without a batch. nullopt: the first dim is something else.
-  std::optional<Size> FirstByRow(ValueId value) const;
+  // Returns whether the first dim of `value` grows with the batch, by the same number a row, also
+  // for many rows: nothing cut the first few off. True without a batch.
+  bool HasAllRows(ValueId value) const;
+  // Returns whether the first dim of `value` is the batch. True without one.
+  bool HasRowsAlone(ValueId value) const;
   int64_t RankOf(ValueId value) const;
   // Returns whether dim `dim` of `value` and `other_dim` of `other` agree at each size of the axis.
   bool HaveSameSizes(ValueId value, int64_t dim, ValueId other, int64_t other_dim) const;
@@ -86,6 +88,11 @@ class LiveExtents {
   LiveExtents() = default;
   ValueId Resolved(ValueId value) const;
   absl::Status Read(const Graph& graph, const LiveAxes& axes);
+  // Returns how many of the first dim of `value` belong to each row, where that is the same number
+  // for all of them; 1 without a batch.
+  std::optional<Size> RowsOf(ValueId value) const;
+  // Returns `size` divided by the size of the batch, where that leaves no rest at any size of it.
+  std::optional<Size> Quotient(const SizeReading& reading, Size size) const;
   // Fills in `sizes_` and `at_sizes_`.
   void LookAlong(const std::string& axis);
   void Walk(const Graph& graph, const LiveAxes& axes);
@@ -104,7 +111,8 @@ class LiveExtents {
   bool has_others_ = false;  // the model has other axes
   int64_t step_ = 1;         // all sizes of the axis are multiples of it
   SizeReading reading_;
-  std::optional<Size> batch_;  // its symbol; none: the model has no batch
+  SizeReading many_rows_;  // the same for many rows; no table: the model takes no such batch
+  std::string batch_;      // empty: none
   // Sizes of the axis, so many that sums of quotients that agree at them agree everywhere.
   std::vector<int64_t> sizes_;
   // The numbers that terms of the reading are at them, by id. Empty: no sum of quotients.

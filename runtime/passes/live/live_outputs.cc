@@ -28,7 +28,7 @@ void LiveOutputs::Run() {
   if (axes_.empty()) return;
   for (size_t output = 0; output < graph_.outputs().size(); ++output) {
     const ValueId value = graph_.outputs()[output];
-    if (!axes_.front().extents.FirstByRow(value).has_value()) continue;
+    if (!axes_.front().extents.HasAllRows(value)) continue;
     const int64_t rank = static_cast<int64_t>(SizesOf(value)->size());
     for (int64_t dim = 1; dim < rank; ++dim) {
       const auto parts = PartsOf(value, dim);

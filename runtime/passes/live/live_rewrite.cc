@@ -155,13 +155,10 @@ std::vector<LiveDim> LiveRewrite::LiveAmong(ValueId value, const std::vector<int
   return live;
 }
 
-bool LiveRewrite::HasRowsOfBatch(ValueId value) const {
-  const std::optional<Size> by_row = extents_.FirstByRow(value);
-  return by_row.has_value() && by_row->Same(1);
-}
+bool LiveRewrite::HasRowsOfBatch(ValueId value) const { return extents_.HasRowsAlone(value); }
 
 bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
-  return dim.dim != 0 && dim.repeats == 1 && extents_.FirstByRow(value).has_value();
+  return dim.dim != 0 && dim.repeats == 1 && extents_.HasAllRows(value);
 }
 
 void LiveRewrite::VisitWindows(NodeId id) {

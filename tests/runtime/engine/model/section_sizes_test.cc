@@ -44,7 +44,7 @@ TEST(SectionSizesTest, PicturesOfManyShapesHaveFewSizes) {
   const std::vector<SectionSizes::Axis> axes(2, {.padded = true, .largest = 2048, .step = 32});
   std::set<std::vector<int64_t>> given;
   for (int64_t i = 0; i < 60; ++i) {
-    // A shorter side of 800, and up to twice as long a longer one of at most 1344, either way.
+    // A shorter side of 800, and a longer one of 800 to 1600, at most 1344, either way.
     const int64_t longer = 800 + i * 37 % 60 * 800 / 60;
     const int64_t shorter = longer > 1344 ? 800 * 1344 / longer : 800;
     const auto up = [](int64_t size) { return (size + 31) / 32 * 32; };
