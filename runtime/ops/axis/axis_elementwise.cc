@@ -113,7 +113,10 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
   const auto any_is = [&](double value) {
     return absl::c_any_of(paddings, [&](const PaddingValue& one) { return one.Is(value); });
   };
-  if ((op == MulOp::kName || op == AndOp::kName) && any_is(0)) return PaddingValue::Constant(0);
+  // Rows of other requests may hold infinities, which times 0 are no number.
+  const bool may_be_infinite = context.is_batch() && IsFloating(context.dtype(0));
+  const bool takes_out = op == AndOp::kName || (op == MulOp::kName && !may_be_infinite);
+  if (takes_out && any_is(0)) return PaddingValue::Constant(0);
   if (op == OrOp::kName && any_is(1)) return PaddingValue::Constant(1);
   if (op == WhereOp::kName && paddings[0].kind == PaddingValue::Kind::kConstant) {
     return paddings[paddings[0].value != 0 ? 1 : 2];
