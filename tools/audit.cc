@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/table.h"
 #include "client/files/recorded_file.h"
 #include "runtime/base/format_text.h"
@@ -42,14 +41,6 @@ struct Audited {
   double difference = 0;
   bool differs = false;
 };
-
-std::string SizesText(const Model& model, const std::vector<int64_t>& sizes) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    parts.push_back(absl::StrCat(model.axes()[i].label, "=", sizes[i]));
-  }
-  return absl::StrJoin(parts, ",");
-}
 
 absl::StatusOr<std::vector<MadeUpRequest>> MadeUp(const Model& model, int64_t most) {
   std::vector<MadeUpRequest> all;
@@ -123,7 +114,7 @@ absl::StatusOr<Audited> Audit(LocalEngine& local, const Model& model, const Requ
   RETURN_IF_ERROR(exact.status);
   const AuditedAnswer kept(model, shape, request, answer, answer.info.bucket);
   const Difference difference = kept.DifferenceTo(model, exact);
-  return Audited{.sizes = SizesText(model, shape.sizes),
+  return Audited{.sizes = kept.SizesText(model),
                  .bucket = answer.info.bucket,
                  .output = model.outputs()[difference.output].name,
                  .difference = difference.value,

@@ -267,7 +267,7 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
 Response Engine::Recompute(const Model& model, const RequestShape& measured, const Request& request,
                            Stream& stream) {
   RequestShape shape = measured;
-  shape.exact = shape.rehearsal = true;
+  shape.exact = shape.audit = true;
   BatchPlan alone(model);
   if (!alone.TryAdd(shape)) return {.status = absl::InternalError("a request does not fit alone")};
   const Request* const pointer = &request;

@@ -588,10 +588,9 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.trace_file, flag.meaning);
      }},
     {"--audit-share", "SHARE", "0.001",
-     "Share of padded answers that are computed again, exact and alone, while cores are idle, "
-     "within "
-     "1 % of their time. A model with an answer that differs runs exact until it is loaded again; "
-     "0: none",
+     "Share of padded answers that are computed again, exact and alone, in the background, within "
+     "1 % of the cores' time. A model with an answer that differs runs exact until it is loaded "
+     "again; 0: none",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.audit_share, flag.meaning)
            ->check(CLI::Range(0.0, 1.0));

@@ -97,9 +97,11 @@ struct ModelMetrics {
       scope,
       {"reprise_compile_duration_seconds",
        "Time of a capture, from the miss to the recipe in the cache", kCaptureSeconds}};
-  Series<Counter> tunes{
-      scope,
-      {"reprise_tunes_total", "Recipes replaced by one whose kernels were chosen by timing"}};
+  Series<Counter> tunes{scope,
+                        {"reprise_tunes_total",
+                         "Recipes replaced by one whose kernels were chosen by timing",
+                         {},
+                         ScrapeView::kDetail}};
   Series<Counter> probes{scope,
                          {"reprise_probes_total",
                           "Runs of the padding certificate's measurements",

@@ -17,7 +17,7 @@ from testing.patience import wait_until
 MODELS = {"t5": ("t5", True, {}), "t5_split": ("t5", False, {"places": "counted"}),
           "bart": ("bart", True, {"rows_of_states": True}), "bart_split": ("bart", False, {}),
           "whisper": ("whisper", True, {}),
-          # Its encoder's result is longer than the largest bucket, as that of real ones is.
+          # Its encoder's result is longer than the largest bucket, as in real ones.
           "whisper_split": ("whisper", False, {"rows_of_states": True, "frames": 1100})}
 STARTS = {"decoder_start_token_id": 0}
 

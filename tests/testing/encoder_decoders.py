@@ -59,7 +59,7 @@ class Graph:
         return self.node("Add", y, self.model.weight(f"{name}.b", width, scale=0.1)) if bias else y
 
     def heads(self, x, rows_of=None):
-        """`rows_of`: a value whose first dim is the number of rows; None: it is that of `x`."""
+        """`rows_of`: a value whose first dim is the number of rows; None: `x`."""
         sizes = self.ints(0, 0, self.model.heads, self.model.size)
         if rows_of:
             sizes = self.node("Concat", self.dim(rows_of, 0), self.ints(-1, self.model.heads, self.model.size), axis=0)

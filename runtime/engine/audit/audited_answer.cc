@@ -74,6 +74,10 @@ int64_t AuditedAnswer::BytesOf(const Model& model, const Request& request,
   return bytes;
 }
 
+std::string AuditedAnswer::SizesText(const Model& model) const {
+  return model.BindingText(model.KeyAt({.sizes = shape_.sizes}, shape_, nullptr).binding);
+}
+
 Difference AuditedAnswer::DifferenceTo(const Model& model, const Response& exact) const {
   std::vector<Tensor> answer, right;
   for (size_t i = 0; i < outputs_.size(); ++i) {

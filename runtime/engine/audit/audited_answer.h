@@ -32,6 +32,8 @@ class AuditedAnswer {
   const Request& request() const { return request_; }
   const std::string& served() const { return served_; }
 
+  // Returns the sizes of the request: "batch=1,sequence=9".
+  std::string SizesText(const Model& model) const;
   // Compares the answer with `exact`, output by output of `model`.
   Difference DifferenceTo(const Model& model, const Response& exact) const;
   // Returns the request as JSON of the REST protocol, which `infer`, `audit` and `bisect` read.

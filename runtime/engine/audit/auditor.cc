@@ -1,9 +1,6 @@
 #include "runtime/engine/audit/auditor.h"
 
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -52,15 +49,6 @@ bool WasPadded(const BatchPlan& plan, const BatchTarget& target, const RequestSh
          (target.bucketed && target.sizes != shape.sizes);
 }
 
-// Returns "batch 1, sequence 9".
-std::string SizesText(const Model& model, const std::vector<int64_t>& sizes) {
-  std::string text;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", model.axes()[i].label, " ", sizes[i]);
-  }
-  return text;
-}
-
 int CoresOf(const EngineOptions& options) {
   return options.cores == nullptr ? 1 : options.cores->cores();
 }
@@ -105,11 +93,13 @@ void Auditor::Consider(const BatchPlan& plan, const BatchTarget& target,
 void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
                   const Request& request, const Response& response) {
   const Model& model = plan.model();
+  if (!CanAudit(model)) return;
   ModelObserver& observer = model.owner()->observer();
+  const int64_t now_ns = options_.clock->NowNs();
   const int64_t bytes = AuditedAnswer::BytesOf(model, request, response);
   const bool has_room = waiting_ < kMostWaiting && waiting_bytes_ + bytes <= kMostWaitingBytes &&
-                        budget_.Allows(options_.clock->NowNs());
-  if (!has_room || !CanAudit(model)) return observer.OnAudit(AuditResult::kSkipped);
+                        budget_.Allows(now_ns);
+  if (!has_room) return observer.OnAudit(AuditResult::kSkipped);
   std::string served = absl::StrCat(plan.packed() ? "packed, bucket " : "bucket ", target.bucket);
   if (const size_t others = plan.shapes().size() - 1; others > 0) {
     absl::StrAppend(&served, ", with ", others, " other request", others == 1 ? "" : "s");
@@ -118,7 +108,7 @@ void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
                                                             response, std::move(served));
   ++waiting_;
   waiting_bytes_ += bytes;
-  const auto job = [this, answer, bytes,
+  const auto job = [this, answer, bytes, now_ns,
                     weak = std::weak_ptr<const Model>(model.shared_from_this())](Stream* stream) {
     const absl::Cleanup gone = [&] {
       --waiting_;
@@ -126,7 +116,7 @@ void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
     };
     const std::shared_ptr<const Model> audited = weak.lock();
     if (stream == nullptr || audited == nullptr) return;
-    const bool done = WhereMemoryAllows([&] { Audit(*audited, *answer, *stream); });
+    const bool done = WhereMemoryAllows([&] { Audit(*audited, *answer, now_ns, *stream); });
     if (!done) audited->owner()->observer().OnAudit(AuditResult::kSkipped);
   };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;
@@ -135,21 +125,11 @@ void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
   observer.OnAudit(AuditResult::kSkipped);
 }
 
-void Auditor::Audit(const Model& model, const AuditedAnswer& answer, Stream& stream) {
+void Auditor::Audit(const Model& model, const AuditedAnswer& answer, int64_t asked_ns,
+                    Stream& stream) {
   const ThreadCpuClock thread_clock;
-  BackgroundThrottle throttle(
-      {.clock = options_.clock,
-       .asked_ns = options_.clock->NowNs(),
-       .thread_clock = &thread_clock,
-       .activity =
-           [this] {
-             HelperPool::Activity activity;
-             if (options_.cores != nullptr) activity = options_.cores->activity();
-             if (options_.captures->captures()) ++activity.running;
-             return activity;
-           },
-       .stopped = [this] { return options_.captures->stopped(); },
-       .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
+  BackgroundThrottle throttle(ThrottleOptions(options_, asked_ns, thread_clock,
+                                              [this] { return options_.captures->stopped(); }));
   ModelObserver& observer = model.owner()->observer();
   if (!throttle.Wait()) return observer.OnAudit(AuditResult::kSkipped);
   const Response exact = run_exact_(model, answer.shape(), answer.request(), stream);
@@ -167,10 +147,11 @@ void Auditor::Report(const Model& model, const AuditedAnswer& answer,
   const std::string words =
       absl::StrCat("an audited answer differs: output '", model.outputs()[difference.output].name,
                    "' is off by ", FormatText("%.2g", difference.value), " of its largest number (",
-                   answer.served(), ", sizes ", SizesText(model, answer.shape().sizes), ")");
+                   answer.served(), "; ", answer.SizesText(model), ")");
   for (size_t axis = 0; axis < model.axes().size(); ++axis) {
-    if (!model.CertificateOf(axis).certified) continue;
-    model.padding().Quarantine(axis, model.CertificateOf(axis), words);
+    AxisCertificate certificate = model.CertificateOf(axis);
+    if (!certificate.certified) continue;
+    model.padding().Quarantine(axis, std::move(certificate), words);
     model.owner()->observer().OnQuarantine(axis);
   }
   model.Note(absl::StrCat(words, ": it runs at exact sizes, alone, until it is loaded again",

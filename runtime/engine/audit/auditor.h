@@ -49,7 +49,8 @@ class Auditor {
   bool IsSampled();
   void Add(const BatchPlan& plan, const BatchTarget& target, size_t i, const Request& request,
            const Response& response);
-  void Audit(const Model& model, const AuditedAnswer& answer, Stream& stream);
+  // `asked_ns`: when the answer was sent.
+  void Audit(const Model& model, const AuditedAnswer& answer, int64_t asked_ns, Stream& stream);
   void Report(const Model& model, const AuditedAnswer& answer, const Difference& difference) const;
   // Writes the request to options.audit_dir. Returns the words for the log; empty: nothing is kept.
   std::string Keep(const Model& model, const AuditedAnswer& answer) const;

@@ -9,14 +9,9 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
-}
-
 double DistanceOf(const Tensor& answer, const Tensor& right) {
   if (answer.dtype() != right.dtype() || answer.shape() != right.shape()) return kInfinite;
-  if (!IsFloat(right.dtype())) return answer == right ? 0 : kInfinite;
+  if (!IsFloating(right.dtype())) return answer == right ? 0 : kInfinite;
   const std::vector<double> a = answer.ToDoubles(), b = right.ToDoubles();
   double largest = 0, distance = 0;
   for (size_t i = 0; i < a.size(); ++i) {

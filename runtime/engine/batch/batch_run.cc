@@ -198,7 +198,7 @@ absl::Status BatchRun::FindRecipe() {
       recipe->note = {.model = model_.id().name, .version = model_.id().version, .bucket = "eager"};
       return recipe;
     };
-    if (plan_.shapes()[0].rehearsal) {  // No request will need it.
+    if (plan_.shapes()[0].audit) {
       ASSIGN_OR_RETURN(recipe_, prepare());
     } else {
       ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), prepare));
@@ -432,7 +432,7 @@ void BatchRun::RecordRequest(const RequestShape& shape) const {
 }
 
 void BatchRun::Observe(int64_t busy_ns) const {
-  if (plan_.shapes()[0].rehearsal) return;
+  if (plan_.shapes()[0].rehearsal || plan_.shapes()[0].audit) return;
   ModelObserver& observer = model_.owner()->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes().size());

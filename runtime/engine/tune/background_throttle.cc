@@ -1,6 +1,10 @@
 #include "runtime/engine/tune/background_throttle.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
+
+#include "runtime/engine/capture/capture_pool.h"
 
 namespace reprise {
 
@@ -28,6 +32,23 @@ bool BackgroundThrottle::Wait() {
     options_.sleep(kLookEveryNs);
   }
   return false;
+}
+
+BackgroundThrottle::Options ThrottleOptions(const EngineOptions& options, int64_t asked_ns,
+                                            const Clock& thread_clock,
+                                            std::function<bool()> stopped) {
+  return {.clock = options.clock,
+          .asked_ns = asked_ns,
+          .thread_clock = &thread_clock,
+          .activity =
+              [&options] {
+                HelperPool::Activity activity;
+                if (options.cores != nullptr) activity = options.cores->activity();
+                if (options.captures->captures()) ++activity.running;
+                return activity;
+              },
+          .stopped = std::move(stopped),
+          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }};
 }
 
 }  // namespace reprise

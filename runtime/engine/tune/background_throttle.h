@@ -14,6 +14,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/engine/replay/helper_pool.h"
+#include "runtime/engine/types/engine_options.h"
 
 namespace reprise {
 
@@ -51,5 +52,11 @@ class BackgroundThrottle {
   uint64_t seen_ = 0;       // replays that had begun at the last look
   int64_t changed_ns_ = 0;  // when that number, or one that runs, was last seen
 };
+
+// Returns the options for work on a thread of options.captures, which is asked for at `asked_ns`:
+// replays on options.cores hold it back, and captures. `options` and `thread_clock` outlive it.
+BackgroundThrottle::Options ThrottleOptions(const EngineOptions& options, int64_t asked_ns,
+                                            const Clock& thread_clock,
+                                            std::function<bool()> stopped);
 
 }  // namespace reprise

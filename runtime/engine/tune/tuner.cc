@@ -1,8 +1,6 @@
 #include "runtime/engine/tune/tuner.h"
 
-#include <chrono>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -108,24 +106,10 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
   // It is tuned where the replay that asked had begun before the exchange.
   if (stream != nullptr && model != nullptr && recipe != nullptr && MayTune(*model, *recipe)) {
     const ThreadCpuClock thread_clock;
-    BackgroundThrottle throttle(
-        {.clock = options_.clock,
-         .asked_ns = asked_ns,
-         .thread_clock = &thread_clock,
-         .activity =
-             [this] {
-               HelperPool::Activity activity;
-               if (options_.cores != nullptr) activity = options_.cores->activity();
-               if (options_.captures->captures()) ++activity.running;
-               return activity;
-             },
-         .stopped =
-             [&] {
-               // Evicted, or unloaded: this is the last reference to the model.
-               return options_.captures->stopped() || model.use_count() == 1 ||
-                      cache_.Peek(key) != recipe;
-             },
-         .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
+    BackgroundThrottle throttle(ThrottleOptions(options_, asked_ns, thread_clock, [&] {
+      // Evicted, or unloaded: this is the last reference to the model.
+      return options_.captures->stopped() || model.use_count() == 1 || cache_.Peek(key) != recipe;
+    }));
     const absl::StatusOr<bool> tuned = WithinMemory(
         [] { return "timing kernels"; }, [&] { return Tune(*model, recipe, *stream, throttle); });
     // The allocator would keep the trial's memory, which is more than recipes take: a millisecond.

@@ -70,6 +70,8 @@ struct RequestShape {
   // Made up before requests come, so that the recipes that they will need are captured: it is not
   // counted, and captures for it also where the model is frozen.
   bool rehearsal = false;
+  // Answered already, and computed again (engine/audit): that is counted and kept nowhere.
+  bool audit = false;
 
   // Returns whether it is served by a variant of the model, not by the model itself.
   bool needs_variant() const { return splits_axes() || !overrides.empty(); }

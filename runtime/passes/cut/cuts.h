@@ -64,8 +64,8 @@ struct BranchPart {
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
                         const std::vector<ValueId>& results, NodeId step = kNone);
 
-// Returns the values that node `id` needs to be at hand before it runs: for a cut If, those of its
-// branches; for a Loop, those of its body.
+// Returns the values that node `id` needs to be at hand before it runs: for a cut If, what its
+// branches read; for a Loop, what its body reads.
 std::vector<ValueId> NeededBy(const Graph& graph, const CutAnalysis& analysis, NodeId id);
 
 // A cut, for people.

@@ -104,7 +104,7 @@ class SizeRegions {
   // Sizes that the model does not take, all for the same reason.
   struct Refused {
     std::unique_ptr<const SizeTable> table;
-    SizeEvaluator sizes;  // As those of a region.
+    SizeEvaluator sizes;  // At the sizes that were asked for last.
   };
 
   absl::StatusOr<Region*> At(const std::map<std::string, int64_t>& axes);

@@ -201,7 +201,7 @@ def scores_of(url, texts):
 
 
 def decoder(tokens):
-    """Perplexity over free text, and how often the best token is that of the exact answer."""
+    """Perplexity over free text, and how often the best token is the exact one."""
     from testing.daemon import Daemon
     from testing.repository import Repository
 

@@ -357,7 +357,7 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
         {.floats = TileGemmKernelsFor(target.isa), .halves = TileBf16KernelsFor(target.isa)});
   }
   // Weights in blocks stay exact where the CPU lacks products of bfloat16: that takes less time.
-  // Where no kernel has the form of others, the reference kernel rounds, as was requested.
+  // Where no kernel fits, the reference kernel rounds, as was requested.
   if (RoundsToBf16(node) && candidates.empty()) return Bf16Candidates(target, node, *product);
   if (candidates.empty()) candidates = WithForeign(target, node, *product);
   if (candidates.size() < 2) return candidates;

@@ -106,7 +106,7 @@ std::vector<Tensor> AnswerOf(EngineFixture& fixture, const Model& model, const R
 }
 
 // Returns the options with requests of their own: half of the loss that a bound allows is theirs,
-// and a tenth that of requests that are made up.
+// and requests that are made up may lose a tenth of it.
 ModelOptions WithRequests(ModelOptions options) {
   options.calibration =
       [](const std::vector<ModelIo>&) -> absl::StatusOr<std::vector<std::vector<Tensor>>> {
