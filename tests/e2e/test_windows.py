@@ -96,4 +96,5 @@ def test_recordings_are_padded_without_configuration(repository, rng):
             answer = infer(client, "speech", inputs)
             assert answer.bucket != "exact", samples
             assert_same_answer(answer.outputs, reference(path, inputs), f"{samples} samples")
-        assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model="speech") <= 6
+        # These sizes lie in seven buckets, each of which is captured once, some of them in the background.
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model="speech") <= 7
