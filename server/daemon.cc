@@ -253,16 +253,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                [this](const Servable& servable) {
                  // Before captures and replays, which map the pages that requests need again.
                  WhereMemoryAllows([] { DropProgramPages(); });
-                 if (!servable.model->padding().awaits_request()) {
-                   engine_.ConfirmPadding(*servable.model);
-                 }
                  // Long requests may have refused settings that short ones did not.
                  for (const std::string& unused : UnusedSettings(servable)) {
                    if (absl::c_linear_search(servable.unused_settings, unused)) continue;
                    log_(LogLevel::kWarning, unused);
                  }
-                 // Memory for reading and measuring the model is not needed again soon: hostile
-                 // inputs looked up entries of tables that no request may ever ask for.
+                 // Memory for reading the model is not needed again soon.
                  servable.model->owner()->parameters().DropFilePages();
                  ReturnFreedMemory();
                },

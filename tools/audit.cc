@@ -146,7 +146,6 @@ absl::Status RunAudit(const AuditFlags& flags) {
   LocalEngine local(*ParseIsa(flags.max_isa));
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(flags.path, Precision::kExact));
-  local.engine.ConfirmPadding(*model);
   if (!Auditor::CanAudit(*model)) {
     return absl::UnimplementedError(
         "the model is cut where data decide a shape, or draws random numbers: no single answer is "

@@ -121,9 +121,8 @@ void PrintCulprit(const Culprit& culprit, const std::string& output) {
 
 absl::Status RunBisect(const BisectFlags& flags) {
   LocalEngine local(*ParseIsa(flags.max_isa));
-  ASSIGN_OR_RETURN(
-      const std::shared_ptr<Model> model,
-      local.Load({.id = {.name = flags.path}, .path = flags.path, .confirm_padding_later = true}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+                   local.Load({.id = {.name = flags.path}, .path = flags.path}));
   if (model->tail() != nullptr) {
     return absl::UnimplementedError(
         "data decide a shape, so that no single graph computes the answer; `reprise graph "

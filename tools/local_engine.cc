@@ -33,8 +33,7 @@ absl::StatusOr<std::shared_ptr<Model>> LocalEngine::LoadToStudy(const std::strin
   return Load({.id = {.name = std::filesystem::path(path).filename().string()},
                .path = path,
                .packing = PackingMode::kAuto,
-               .precision = precision,
-               .confirm_padding_later = true});
+               .precision = precision});
 }
 
 }  // namespace reprise::cli

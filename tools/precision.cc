@@ -283,8 +283,7 @@ class Study {
                          .path = options_.path,
                          .precision = choice.precision,
                          .precision_ops = choice.rules,
-                         .precision_goal = choice.goal,
-                         .confirm_padding_later = true};
+                         .precision_goal = choice.goal};
     if (choice.goal.has_value() && !options_.inputs_file.empty()) {
       load.calibration = [&](const std::vector<ModelIo>& inputs) { return GivenTensors(inputs); };
     }

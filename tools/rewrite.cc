@@ -334,9 +334,8 @@ absl::Status Compare(LocalEngine& local, const Model& was, const Model& now,
 }
 
 absl::StatusOr<std::shared_ptr<Model>> LoadExactly(LocalEngine& local, const std::string& path) {
-  return local.engine.Load({.id = {.name = std::filesystem::path(path).filename().string()},
-                            .path = path,
-                            .confirm_padding_later = true});
+  return local.engine.Load(
+      {.id = {.name = std::filesystem::path(path).filename().string()}, .path = path});
 }
 
 absl::Status RunRewrite(const RewriteFlags& flags) {

@@ -236,19 +236,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     PrintLine("so", axis.consequence());
     for (const auto& guard : axis.guards()) {
       PrintLine("guard",
-                absl::StrFormat(
-                    "%s: padding is filled with %g%s", guard.input(), guard.fill(),
-                    guard.needs_other_value()
-                        ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact")
-                        : ""));
-    }
-    // One that is a guard besides is reported above.
-    if (axis.together_size() > 1 || (axis.together_size() == 1 && axis.guards().empty())) {
-      PrintLine("masks", absl::StrCat(absl::StrJoin(axis.together(), ", "), ": a request in which ",
-                                      axis.together_size() > 1
-                                          ? "more than one of them hides positions, or one all,"
-                                          : "it hides all positions",
-                                      " runs exact"));
+                absl::StrFormat("%s: padding is filled with %g", guard.input(), guard.fill()));
     }
     if (!axis.free_inputs().empty()) {
       PrintLine("free", absl::StrCat(command_line::JoinSimilar(std::vector<std::string>(
@@ -258,7 +246,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     if (!axis.buckets().empty()) {
       PrintLine("buckets", absl::StrJoin(axis.buckets(), ", "));
     }
-    std::printf("    measured in %u runs\n\n", axis.runs());
+    std::printf("\n");
   }
   PrintCuts(model);
   PrintSlowRequests(model);

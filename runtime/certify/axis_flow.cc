@@ -174,6 +174,13 @@ bool MayDifferAlong(const Tensor& tensor, const std::string& name, int64_t dim,
          });
 }
 
+// Returns whether a constant that is the same at both sizes may be another one at others: no
+// reading of the model tells how it is made of them.
+bool MayBeAnother(const std::string& name, const AxisFlowOptions& options) {
+  const auto uneven = options.uneven.find(name);
+  return uneven != options.uneven.end() && uneven->second.unread;
+}
+
 // A constant that both sizes have: with positions where one is the beginning of the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std::string& name,
                              const AxisFlowOptions& options, FindExtent find_extent) {
@@ -200,6 +207,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std
   }
   // A table of all rows and heads is read once. With positions along two dims, the second of them
   // is kept, which is read beside the first.
+  if (a == b && MayBeAnother(name, options)) flow.follows_size = true;
   size_t dims = flow.along.size() < 2 ? a.size() : flow.along.back().dim;
   dims = std::min(DimsOfCopies(small, dims), DimsOfCopies(large, dims));
   ReadNumbers(FirstOfCopies(small, dims), FirstOfCopies(large, dims), name, options, flow);
@@ -352,7 +360,8 @@ class Walk {
     const std::vector<NodeId> larger = large_.NodeIds();
     const bool alike = small_.is_specialized() && large_.is_specialized() &&
                        nodes.size() == larger.size() &&
-                       small_.inputs().size() == large_.inputs().size();
+                       small_.inputs().size() == large_.inputs().size() &&
+                       small_.outputs().size() == large_.outputs().size();
     if (!alike) return OtherAtOtherSize("the model");
     for (size_t i = 0; i < small_.inputs().size(); ++i) {
       const Value& value = small_.value(small_.inputs()[i]);
@@ -378,6 +387,7 @@ class Walk {
       needs.Join(context.finding().needs);
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
+    EnterOutputs();
     const AxisFinding outputs = CheckOutputs();
     if (outputs.verdict > doubt.verdict) doubt = outputs;
     doubt.needs = std::move(needs);
@@ -390,10 +400,33 @@ class Walk {
     return {Verdict::kUndecided, std::move(what), "is another one at another size"};
   }
 
+  // Meets the outputs that no node makes: their sizes alone tell where their positions lie.
+  void EnterOutputs() {
+    const auto find_extent = [&](int64_t a, int64_t b) -> std::optional<Extent> {
+      if (a != options_.small_size || b != options_.large_size) return std::nullopt;
+      return Extent();
+    };
+    for (size_t i = 0; i < small_.outputs().size(); ++i) {
+      const ValueId id = small_.outputs()[i];
+      const Value &value = small_.value(id), &other = large_.value(large_.outputs()[i]);
+      if (entered_[id] || value.kind != other.kind) continue;
+      entered_[id] = true;
+      if (value.kind == Value::Kind::kConstant) {
+        flows_[id] =
+            FlowOfConstant(value.constant, other.constant, value.name, options_, find_extent);
+      } else if (value.kind == Value::Kind::kParameter) {
+        flows_[id] = FlowOfParameter(*value.parameter, *other.parameter, options_, find_extent);
+      }
+    }
+  }
+
   // The first elements of an answer must be those of the request.
   AxisFinding CheckOutputs() const {
-    for (const ValueId id : small_.outputs()) {
-      if (flows_[id].shifted.has_value()) {
+    for (size_t i = 0; i < small_.outputs().size(); ++i) {
+      const ValueId id = small_.outputs()[i];
+      const bool alike = small_.value(id).kind == large_.value(large_.outputs()[i]).kind;
+      const bool made = small_.value(id).kind == Value::Kind::kResult;
+      if (!alike || flows_[id].shifted.has_value() || (!made && flows_[id].follows_size)) {
         return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
                 absl::StrCat("holds numbers that follow the size of ", options_.axis)};
       }

@@ -39,8 +39,7 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       captures_(options_, cache_, misses_, options.captures,
                 [this](const Model& model, const Recipe& recipe) { tuner_.Want(model, recipe); }),
       slices_(options_),
-      miss_policy_(options_, cache_, captures_, slices_,
-                   [this](const Model& model) { ConfirmPadding(model); }),
+      miss_policy_(options_, cache_, captures_, slices_),
       auditor_(options_,
                [this](const Model& model, const RequestShape& shape, const Request& request,
                       Stream& stream) { return Recompute(model, shape, request, stream); }),
@@ -81,16 +80,6 @@ LoaderContext Engine::MakeLoaderContext() const {
           .store = options_.store,
           .debug = options_.debug,
           .log = options_.log};
-}
-
-void Engine::ConfirmPadding(const Model& model) const {
-  model.padding().TakeUp();  // No request needs to begin it.
-  // Requests wait until it ends.
-  if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
-    model.padding().GiveUp();
-  }
-  if (MayRound(model.options()) || model.options().weights != WeightBits::kStored)
-    model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {

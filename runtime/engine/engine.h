@@ -92,11 +92,6 @@ class Engine {
                                                 const AxisSizes& sizes,
                                                 SessionOptions options = {});
 
-  // Measures the proofs that a Load with `confirm_padding_later` has left out: a few long replays
-  // on the caller's thread alone, while the model serves. Once a model; does nothing where nothing
-  // was left out. Where the proof fails, requests run exact from then on.
-  void ConfirmPadding(const Model& model) const;
-
   // Decides how `plan` will run. Null: Run will not wait for anything. Otherwise a recipe is being
   // captured on the capture threads, and `ready` is called once, on one of them, when it is in the
   // cache or could not be made: plan again then, with the ticket for which the requests have

@@ -16,7 +16,6 @@ class SilentModelObserver : public ModelObserver {
   void OnCacheRequest(bool) override {}
   void OnCacheSize(int64_t, int64_t) override {}
   void OnEviction(EvictionReason) override {}
-  void OnProbe(int64_t) override {}
   void OnReferenceKernel(absl::string_view, absl::string_view) override {}
 };
 

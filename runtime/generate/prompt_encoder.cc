@@ -49,11 +49,6 @@ std::string DimsText(const std::vector<Dim>& dims) {
                       "]");
 }
 
-// Returns whether a request of one row can be padded: whether there is an axis besides the batch.
-bool HasLengths(const Model& model) {
-  return std::ssize(model.axes()) > (model.batch_axis() < 0 ? 0 : 1);
-}
-
 // Returns the length of results [batch, length, hidden] where it is always the same.
 std::optional<int64_t> FixedLength(const ModelIo& states) {
   if (states.dims.size() != 3 || !states.dims[1].is_constant()) return std::nullopt;
@@ -115,9 +110,6 @@ absl::StatusOr<std::unique_ptr<PromptEncoder>> PromptEncoder::Create(Engine& eng
       new PromptEncoder(engine, std::move(models), std::move(stream)));
   RETURN_IF_ERROR(made->FindInputs());
   RETURN_IF_ERROR(made->FindOutputs(form));
-  // Lengths whose padding is not proved would be captured one by one. Without lengths, as Whisper
-  // is, a prompt is never padded, and the proof of the batch may follow while the model serves.
-  if (HasLengths(*made->encoder_.model)) engine.ConfirmPadding(*made->encoder_.model);
   CaptureBuckets(engine, *made->encoder_.model, std::nullopt);
   CaptureBuckets(engine, *made->cross_,
                  FixedLength(made->encoder_.model->outputs()[made->encoder_.output]));

@@ -34,7 +34,7 @@ struct ModelAxis {
   // with finer ones takes no other sizes. A request of another size runs exact, or is refused
   // there.
   int64_t step = 1;
-  // The size up to which the ops prove the certificate beyond its buckets, so that larger requests
+  // The size up to which the certificate holds beyond its buckets, so that larger requests
   // may open further ones; 0: it ends at the largest bucket.
   int64_t opens_to = 0;
 
@@ -44,13 +44,10 @@ struct ModelAxis {
   }
 };
 
-// Returns the demands on masks that a certificate makes.
-MaskNeeds NeedsOf(const AxisCertificate& certificate);
-
 // Takes the certificate of `axis` away, for `reason`.
 void Refuse(ModelAxis& axis, std::string reason);
 
-// Takes away that of an axis that is certified for packing alone, of a model that is not packed.
-void RefuseOnlyPacked(ModelAxis& axis);
+// Makes requests packed or exact along `axis`, which is not certified: packing proves them apart.
+void PackOnly(ModelAxis& axis);
 
 }  // namespace reprise

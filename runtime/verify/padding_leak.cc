@@ -15,7 +15,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
-#include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/proof_sizes.h"
 #include "runtime/verify/size_tables.h"
 
 namespace reprise {

@@ -118,8 +118,9 @@ void SizeTables::TakeValue(const std::string& name, const SizeReading::Value& va
     TakeConstant(name, TensorOfElements(value.known->dtype, {}, {value.known->element->hint()}));
   } else if (value.known.has_value()) {
     Join(name, DimsOf(*value.known));
-  } else if (value.determined) {
-    Join(name, {.unknown = true});  // no term says how
+  } else {
+    // No term says how, or whether it is made of sizes at all.
+    Join(name, {.unknown = value.determined, .unread = !value.determined});
   }
 }
 
@@ -138,6 +139,7 @@ void SizeTables::Join(const std::string& name, const UnevenDims& dims) {
   }
   joined->second.along |= dims.along;
   joined->second.unknown |= dims.unknown;
+  joined->second.unread |= dims.unread;
 }
 
 void SizeTables::TakeAll() {

@@ -3,8 +3,7 @@
 // The model with these sizes fixed is a model of fewer axes. What loading asked of the whole one is
 // asked of it: do the ops let positions meet along an axis that is padded (padding_leak.h), does
 // its size decide anything, and do the outputs follow it as they do elsewhere (output_shapes.h)?
-// Nothing is run. Where the ops do not prove an axis, what was measured when the model was loaded
-// still holds if this is the same computation with other sizes: the same ops, wired alike.
+// Nothing is run.
 //
 // Ownership: borrows the subject. Threads: any; a few specialisations of the model long.
 #pragma once
@@ -35,10 +34,6 @@ class SliceProof {
   int64_t LargestTaken(size_t position) const;
   // Why the outputs are no longer those that replays are cut by.
   absl::Status CompareOutputs() const;
-  // The model at `size` of the axis at `position` of axes_, with the slice's own sizes or, for
-  // comparison, with such as loading looked at.
-  absl::StatusOr<Graph> At(size_t position, int64_t size, int64_t other, bool in_slice) const;
-  bool IsSameComputation(size_t position, int64_t largest) const;
   // Returns whether the axis at `position` of axes_ is padded.
   bool IsPadded(size_t position) const { return largest_[positions_[position]] > 0; }
 

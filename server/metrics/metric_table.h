@@ -102,11 +102,6 @@ struct ModelMetrics {
                          "Recipes replaced by one whose kernels were chosen by timing",
                          {},
                          ScrapeView::kDetail}};
-  Series<Counter> probes{scope,
-                         {"reprise_probes_total",
-                          "Runs of the padding certificate's measurements",
-                          {},
-                          ScrapeView::kDetail}};
   SeriesBy<Counter> replays{
       scope,
       {"reprise_replays_total", "Batches of requests executed, by bucket", {}, ScrapeView::kFolded},
@@ -200,7 +195,7 @@ struct ModelMetrics {
       scope,
       {"reprise_axis_verdict",
        "1 for the certificate of padding along the axis: proved (by the ops, for any size), "
-       "measured, refused; mixing: the first node that lets one position see another, and how"},
+       "refused; mixing: the first node that lets one position see another, and how"},
       "axis",
       {"verdict", "mixing"}};
 

@@ -16,8 +16,6 @@ absl::string_view VerdictName(AxisPadding padding) {
   switch (padding) {
     case AxisPadding::kProved:
       return "proved";
-    case AxisPadding::kMeasured:
-      return "measured";
     case AxisPadding::kRefused:
       return "refused";
     case AxisPadding::kOff:
@@ -107,12 +105,6 @@ class ModelMetricsObserver final : public ModelObserver {
     changes_ = report.state.changes;
   }
 
-  void OnProbe(int64_t) override { metrics_.probes->Increment(); }
-  void OnAxisRefused(size_t axis) override {
-    metrics_.axis_certified.at(labels_[axis]).Set(0);
-    metrics_.axis_verdict.Set(labels_[axis], VerdictName(AxisPadding::kRefused), mixing_[axis]);
-  }
-
   void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
     metrics_.eager_nodes.at(op).Increment();
     metrics_.eager_seconds.at(op).Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
@@ -145,7 +137,8 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnQuarantine(size_t axis) override {
-    OnAxisRefused(axis);
+    metrics_.axis_certified.at(labels_[axis]).Set(0);
+    metrics_.axis_verdict.Set(labels_[axis], VerdictName(AxisPadding::kRefused), mixing_[axis]);
     metrics_.audit_quarantined->Increment();
   }
 

@@ -40,48 +40,44 @@ std::filesystem::path ModelFolderOf(const ServableSource& source) {
 }
 
 ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, PrecisionRules precision_ops,
-                             bool frozen) {
-  return {.id = {.name = version.name, .version = version.number},
-          .path = path,
-          .buckets = settings.buckets,
-          .learnt_buckets = settings.learnt_buckets,
-          .ranges = settings.ranges,
-          .bucket_mode = settings.bucket_policy == BucketPolicyMode::kApply ? BucketMode::kApply
-                         : settings.bucket_policy == BucketPolicyMode::kSuggest
-                             ? BucketMode::kSuggest
-                             : BucketMode::kOff,
-          .bucket_payback_ns = settings.bucket_payback_seconds * 1'000'000'000,
-          .max_batch_tokens = settings.max_batch_tokens,
-          .max_batch_size = settings.config.max_batch_size(),
-          .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject
-                                                             : BucketPolicy::Overflow::kExact,
-          .max_exact = settings.max_exact,
-          .max_recipe_bytes = settings.max_recipe_bytes,
-          .max_arena_bytes = settings.max_arena_bytes,
-          .max_parameter_bytes = settings.max_parameter_bytes,
-          .max_request_ns = settings.max_request_ms * 1'000'000,
-          .max_request_bytes = settings.max_request_bytes,
-          .no_padding = settings.padding_off,
-          .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
-          .precision = settings.precision,
-          .precision_ops = std::move(precision_ops),
-          .precision_goal = settings.precision_goal,
-          .weights = settings.weights,
-          .cut = settings.cut,
-          .fusion = settings.fusion,
-          .one_order = settings.generation && FindEncoderDecoder(path).has_value(),
-          .fills = settings.fills,
-          .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
-                     : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
-                     : settings.capture == CaptureMode::kOff        ? CapturePolicy::kOff
-                                                                    : CapturePolicy::kQuick,
-          .frozen = settings.frozen,
-          .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
-          .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets,
-          // Where ready means that nothing is captured any more, everything is proved before.
-          .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup),
-          .defer_padding = settings.generation && !settings.config.has_sequence_batching()};
+                             const ModelSettings& settings, PrecisionRules precision_ops) {
+  return {
+      .id = {.name = version.name, .version = version.number},
+      .path = path,
+      .buckets = settings.buckets,
+      .learnt_buckets = settings.learnt_buckets,
+      .ranges = settings.ranges,
+      .bucket_mode = settings.bucket_policy == BucketPolicyMode::kApply     ? BucketMode::kApply
+                     : settings.bucket_policy == BucketPolicyMode::kSuggest ? BucketMode::kSuggest
+                                                                            : BucketMode::kOff,
+      .bucket_payback_ns = settings.bucket_payback_seconds * 1'000'000'000,
+      .max_batch_tokens = settings.max_batch_tokens,
+      .max_batch_size = settings.config.max_batch_size(),
+      .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject
+                                                         : BucketPolicy::Overflow::kExact,
+      .max_exact = settings.max_exact,
+      .max_recipe_bytes = settings.max_recipe_bytes,
+      .max_arena_bytes = settings.max_arena_bytes,
+      .max_parameter_bytes = settings.max_parameter_bytes,
+      .max_request_ns = settings.max_request_ms * 1'000'000,
+      .max_request_bytes = settings.max_request_bytes,
+      .no_padding = settings.padding_off,
+      .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
+      .precision = settings.precision,
+      .precision_ops = std::move(precision_ops),
+      .precision_goal = settings.precision_goal,
+      .weights = settings.weights,
+      .cut = settings.cut,
+      .fusion = settings.fusion,
+      .one_order = settings.generation && FindEncoderDecoder(path).has_value(),
+      .fills = settings.fills,
+      .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
+                 : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
+                 : settings.capture == CaptureMode::kOff        ? CapturePolicy::kOff
+                                                                : CapturePolicy::kQuick,
+      .frozen = settings.frozen,
+      .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
+      .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets};
 }
 
 // Loads the models next to an encoder that make tokens of its result; none where `path` is no
@@ -163,8 +159,6 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
           absl::StrCat("the pages of a decoder (", generator.status().message(), ")"), 0);
     }
     servable.generation_refusal = std::string(generator.status().message());
-    // All of its requests are served as any model's.
-    if (servable.model->padding().awaits_request()) engine.ConfirmPadding(*servable.model);
     if (absl::IsNotFound(generator.status())) return absl::OkStatus();
     servable.model->Note(
         absl::StrCat("clients carry the cache of this decoder, and it makes no "
@@ -298,8 +292,7 @@ absl::StatusOr<bool> LoadModel(const ServableSource& source, const Part& part, S
   const PrecisionFolders folders = {.version = std::filesystem::path(path).parent_path(),
                                     .model = ModelFolderOf(source)};
   ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(folders, source.settings));
-  ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
-                                         engine.options().frozen);
+  ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules));
   // Positions of RoBERTa's kind do not count its own padding, and so stay within their table.
   if (text.package().first_position > 0) {
     options.fills.try_emplace("input_ids", static_cast<double>(text.package().padding_id));
@@ -407,7 +400,6 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source, c
     ASSIGN_OR_RETURN(const std::shared_ptr<Servable> pictures,
                      LoadAt(source, {.ranks = part.ranks, .side = Side::kPictures}));
     source.open_queue(*pictures);
-    source.engine.ConfirmPadding(*pictures->model);
     servable->pictures = pictures->pictures;
     servable->pictures_refusal = pictures->pictures_refusal;
     servable->picture_side = pictures;
@@ -475,7 +467,6 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadRanked(const ServableSource& sourc
     ranks.insert(asked.begin(), asked.end());
     ASSIGN_OR_RETURN(const std::shared_ptr<Servable> loaded, LoadAt(source, {.ranks = ranks}));
     source.open_queue(*loaded);
-    source.engine.ConfirmPadding(*loaded->model);
     return loaded;
   };
   std::shared_ptr<Servable> servable;

@@ -19,22 +19,6 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Returns how an answer describes the rows of a guard with which a request runs exact, those that
-// leave too few positions; empty where there are none.
-absl::string_view ExactRows(CountingPlaces must_count) {
-  switch (must_count) {
-    case CountingPlaces::kNone:
-      return "";
-    case CountingPlaces::kOne:
-      return "of nothing else";
-    case CountingPlaces::kFirst:
-      return "that begins with it";
-    case CountingPlaces::kAll:
-      return "that holds any of it";
-  }
-  return "";
-}
-
 // Returns what becomes of requests beyond the largest bucket of `axis`.
 std::string BeyondBuckets(const BucketPolicy& policy, const std::string& axis) {
   const auto buckets =
@@ -198,15 +182,8 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
     one.set_axis(axis.label);
     one.set_symbol(axis.symbol);
     one.set_certified(certificate.certified);
-    const int64_t proved_to = model.padding().proved_to(i);
-    one.set_reason(proved_to == PaddingProgress::kAnySize || !certificate.certified
-                       ? certificate.reason
-                   : proved_to == 0 ? certificate.reason
-                                    : absl::StrCat(certificate.reason, "; measured to ", proved_to,
-                                                   " so far, longer requests wait for the rest"));
+    one.set_reason(certificate.reason);
     one.set_consequence(Consequence(model, axis, certificate.certified));
-    one.set_runs(static_cast<uint32_t>(certificate.runs));
-    one.set_proved(certificate.proved);
     one.set_mixing(certificate.mixing);
     for (const ModelIo& input : model.inputs()) {
       const bool has_axis = std::any_of(input.dims.begin(), input.dims.end(),
@@ -217,17 +194,9 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
         v1::GuardInput& guard = *one.add_guards();
         guard.set_input(input.name);
         guard.set_fill(fill == model.options().fills.end() ? 0 : fill->second);
-        const auto counts = certificate.must_count.find(input.name);
-        if (counts != certificate.must_count.end() && !model.packs_any_mask()) {
-          guard.set_needs_other_value(true);
-          guard.set_exact_rows(std::string(ExactRows(counts->second)));
-        }
       } else {
         one.add_free_inputs(input.name);
       }
-    }
-    for (const auto& [input, places] : certificate.together) {
-      if (certificate.certified && !model.packs_any_mask()) one.add_together(input);
     }
     for (const AxisBuckets& buckets : policy->axes) {
       if (buckets.axis != axis.label || model.packing() != nullptr) continue;

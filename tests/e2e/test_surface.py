@@ -23,7 +23,7 @@ METRICS = [
     "reprise_elements_total", "reprise_batch_size_count", "reprise_request_length_count",
     "reprise_queue_depth", "reprise_queue_duration_seconds_count",
     "reprise_request_duration_seconds_count", "reprise_requests_total",
-    "reprise_tunes_total", "reprise_probes_total", "reprise_build_info",
+    "reprise_tunes_total", "reprise_build_info",
     "nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count",
     "nv_inference_exec_count", "nv_inference_pending_request_count",
     "nv_inference_request_duration_us", "nv_inference_queue_duration_us",

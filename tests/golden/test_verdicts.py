@@ -43,12 +43,7 @@ def made():
 
 
 def verdict_of(axis):
-    return "proved" if axis["proved"] else "measured" if axis["certified"] else "refused"
-
-
-def why(reason):
-    """The node and what it does; numbers that were measured differ between CPUs."""
-    return re.split(r"; output '|; a run ", reason)[0]
+    return "padded" if axis["padded"] else "packed" if axis["certified"] else "refused"
 
 
 def described(name, path):
@@ -59,13 +54,13 @@ def described(name, path):
         return f"{name}: not served\n"
     found = json.loads(done.stdout)
     axes, packing = found["axes"], found["packing"] or {}
-    padded = any(axis["certified"] and axis["axis"] != "batch" for axis in axes)
+    padded = any(axis["padded"] and axis["axis"] != "batch" for axis in axes)
     form = "packed" if packing.get("packed") else "padded" if padded else "exact"
     verdicts = ", ".join(f"{axis['axis']} {verdict_of(axis)}" for axis in axes)
     lines = [f"{name}: {form}" + (f"; {verdicts}" if verdicts else "")]
-    lines += [f"  {axis['axis']}: {why(axis['reason'])}" for axis in axes if not axis["certified"]]
+    lines += [f"  {axis['axis']}: {axis['reason']}" for axis in axes if not axis["certified"]]
     if form == "padded" and packing.get("reason"):
-        lines.append(f"  not packed: {why(packing['reason'])}")
+        lines.append(f"  not packed: {packing['reason']}")
     return "\n".join(lines) + "\n"
 
 

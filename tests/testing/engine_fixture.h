@@ -81,7 +81,6 @@ class RememberingObserver final : public Observer {
       MutexLock lock(observed_->mutex);
       observed_->tunes.push_back(std::string(bucket));
     }
-    void OnProbe(int64_t) override {}
     void OnBuckets(const BucketReport& report, const std::vector<std::string>&) override {
       MutexLock lock(observed_->mutex);
       observed_->buckets.push_back(report);

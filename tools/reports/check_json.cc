@@ -45,7 +45,7 @@ void WriteAxes(const Model& model, JsonWriter& json) {
         json.Member("axis", axis.label);
         json.Member("symbol", axis.symbol);
         json.Member("certified", axis.certificate.certified);
-        json.Member("proved", axis.certificate.proved);
+        json.Member("padded", axis.certificate.certified && !axis.certificate.only_packed());
         json.Member("reason", axis.certificate.reason);
         json.List("must_be_filled", axis.certificate.guards);
         json.List("buckets", buckets == nullptr ? std::vector<int64_t>() : buckets->sizes);

@@ -151,7 +151,7 @@ void Auditor::Report(const Model& model, const AuditedAnswer& answer,
   for (size_t axis = 0; axis < model.axes().size(); ++axis) {
     AxisCertificate certificate = model.CertificateOf(axis);
     if (!certificate.certified) continue;
-    model.padding().Quarantine(axis, std::move(certificate), words);
+    model.quarantine().Add(axis, std::move(certificate), words);
     model.owner()->observer().OnQuarantine(axis);
   }
   model.Note(absl::StrCat(words, ": it runs at exact sizes, alone, until it is loaded again",

@@ -125,20 +125,6 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
 }
 
-void MissPolicy::BeginProof(const Model& model) const {
-  if (!model.padding().awaits_request() || !model.padding().TakeUp()) return;
-  const auto job = [this, shared = model.shared_from_this()](Stream* stream) {
-    if (stream == nullptr) return shared->padding().GiveUp();
-    confirm_(*shared);
-  };
-  CapturePool* const pool = options_.captures;
-  if (pool == nullptr) {
-    confirm_(model);
-  } else if (!pool->Add(CaptureUrgency::kUrgent, job)) {
-    model.padding().GiveUp();
-  }
-}
-
 std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
                                                    std::function<void(absl::Status)> ready) {
   // Where a request overrides initialisers, the model variant is built, and its exact recipe
@@ -147,13 +133,6 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   const Model& model = plan.model();
   const RequestShape& shape = plan.shapes()[0];
   const bool frozen = model.IsFrozen(options_);
-  if (shape.unproved) {
-    const bool eager = RunsEagerly(shape.on_miss, model, frozen);
-    if (!eager || options_.captures != nullptr) BeginProof(model);
-    if (!eager && model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
-      return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
-    }
-  }
   const bool waits_for_slice = shape.in_new_slice && !shape.splits_axes() &&
                                options_.captures != nullptr &&
                                !RunsEagerly(shape.on_miss, model, frozen);

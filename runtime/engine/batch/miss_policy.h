@@ -24,17 +24,10 @@ namespace reprise {
 
 class MissPolicy {
  public:
-  // See Engine::ConfirmPadding.
-  using Confirm = std::function<void(const Model& model)>;
-
   // All outlive the object, which outlives the captures that it begins.
   MissPolicy(const EngineOptions& options, RecipeCache& cache, Captures& captures,
-             const SliceProver& slices, Confirm confirm)
-      : options_(options),
-        cache_(cache),
-        captures_(captures),
-        slices_(slices),
-        confirm_(std::move(confirm)) {}
+             const SliceProver& slices)
+      : options_(options), cache_(cache), captures_(captures), slices_(slices) {}
 
   // Returns the recipe or the error that `plan` gets without a capture; undecided where it needs
   // one.
@@ -58,16 +51,12 @@ class MissPolicy {
  private:
   void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                     std::function<void(absl::Status)> done);
-  // Starts the measurement of the proof that waits for a request, if one does, on a capture thread;
-  // on this one where there is none.
-  void BeginProof(const Model& model) const;
 
   // Constant after construction.
   const EngineOptions& options_;
   RecipeCache& cache_;
   Captures& captures_;
   const SliceProver& slices_;
-  const Confirm confirm_;
   // Self-synchronised.
   MissedRecipeCosts missed_costs_;
   RefusedKeys refused_roomier_;

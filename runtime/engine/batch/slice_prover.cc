@@ -29,7 +29,7 @@ void SliceProver::Look(const Model& model, const SizeSlices::Slice& slice) const
   const absl::Status holds =
       WithinMemory([] { return "looking at sizes that decide something"; },
                    [&] {
-                     const ProofSubject subject = SubjectOf(model.view(), options_.log);
+                     const ProofSubject subject = SubjectOf(model.view());
                      return SliceProof(subject, slice, LargestInForce(model)).Run();
                    });
   SizeSlices& slices = *model.slices();

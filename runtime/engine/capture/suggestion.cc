@@ -121,14 +121,11 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
     const Packing& packing = *model.packing();
     return absl::StrCat(
         "none: no axis may be padded, and a request is packed as a whole, with rows of at most ",
-        packing.longest(), " tokens, ", packing.buckets().back(), " in all",
-        model.packs_any_mask() ? "" : ", and masks in which tokens count");
+        packing.longest(), " tokens, ", packing.buckets().back(), " in all");
   }
-  bool counts = false;  // requests whose mask forbids padding
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];
     const AxisCertificate certificate = model.CertificateOf(i);
-    counts = counts || (certificate.asks_of_masks() && !model.packs_any_mask());
     if (certificate.certified) continue;
     return model.options().no_padding.contains(axis.label)
                ? absl::StrCat("none: ", Line(absl::StrCat("padding.", axis.label), "off"),
@@ -138,8 +135,7 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
   }
   const std::string line = BucketFor(model, target);
   if (!line.empty()) return line;
-  return counts ? "none: the request's mask forbids padding, see `reprise explain MODEL`"
-                : "none: its sizes may not be padded, or not yet, see `reprise explain MODEL`";
+  return "none: its sizes may not be padded, see `reprise explain MODEL`";
 }
 
 }  // namespace

@@ -15,32 +15,10 @@
 #include "runtime/engine/load/policy_maker.h"
 #include "runtime/graph/graph.h"
 #include "runtime/passes/specialize/specialize.h"
-#include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/proof_sizes.h"
 
 namespace reprise {
 namespace {
-
-// Returns whether the model is packed, and there are masks with which it may not be padded, as a
-// measurement shows.
-bool AsksOfMasks(const ModelProof& proof) {
-  if (proof.packing == nullptr || !proof.packing->takes_any_mask()) return false;
-  return absl::c_any_of(proof.axes, [](const ModelAxis& axis) {
-    return !axis.certificate.proved && axis.certificate.asks_of_masks();
-  });
-}
-
-// Takes the certificates away that hold for packed requests alone, where the model is not packed.
-void RefusePadding(ModelProof& proof) {
-  if (proof.packing != nullptr) return;
-  for (ModelAxis& axis : proof.axes) RefuseOnlyPacked(axis);
-  if (proof.pending == nullptr) return;
-  PendingProof pending = *proof.pending;
-  std::erase_if(pending.axes, [&](const PendingProof::Axis& left) {
-    return !proof.axes[left.position].certificate.certified;
-  });
-  proof.pending =
-      pending.axes.empty() ? nullptr : std::make_shared<const PendingProof>(std::move(pending));
-}
 
 // Gives outputs whose shape the file leaves open the shape that was found, if one was.
 void DeclareOutputs(ModelDraft& model) {
@@ -194,7 +172,6 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
         model.proof->axes[i].decision = std::move(findings->decisions[i]);
         model.proof->axes[i].opens_to = findings->opens_to[i];
       }
-      model.proof->any_mask_measured = findings->any_mask_measured;
       model.proof->output_shapes = std::move(findings->outputs);
       for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
         model.signature->recipe_outputs[i].dtype = findings->output_dtypes[i];
@@ -202,12 +179,8 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
       DeclareOutputs(model);
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
-      } else if (!findings->packing_reason.empty()) {
-        ModelPacker(context_).PackByRequest(
-            model, ModelPacker::Make(model.view(), PolicyMaker::BucketsByAxis(model.view())),
-            findings->packing_reason);
       } else {
-        ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
+        ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()), nullptr);
       }
       context_.log(FormatText("model %s: loaded certificate %s from %s in %.1f ms", model.id().name,
                               HexKey(name.key), context_.store->folder(),
@@ -226,113 +199,47 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
 }
 
 absl::Status Certifier::FindOut(ModelDraft& model, StoreLookup& lookup) const {
-  const bool measured = !model.proof->axes.empty() && model.signature->shape_inputs.empty();
-  if (!measured) {
-    RETURN_IF_ERROR(Certify(model));
-    // Sets the reason why not.
-    ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
-    return absl::OkStatus();
-  }
-  if (context_.store == nullptr) return Certify(model);
-  lookup = Restore(KeyOf(model.view()), model);
-  if (lookup.found) {
-    RefusePadding(*model.proof);
-    return absl::OkStatus();
+  const bool proves = !model.proof->axes.empty() && model.signature->shape_inputs.empty();
+  if (proves && context_.store != nullptr) {
+    lookup = Restore(KeyOf(model.view()), model);
+    if (lookup.found) return absl::OkStatus();
   }
   const int64_t start = context_.clock->NowNs();
-  RETURN_IF_ERROR(Certify(model));
-  const int64_t took_ns = context_.clock->NowNs() - start;
-  // An incomplete proof is not stored: a restart would take it for a complete one.
-  if (model.proof->pending == nullptr) Keep(model.view(), {}, took_ns);
+  const ProofSubject subject = SubjectOf(model.view());
+  const PaddingProof proof(subject, ThreadsOfLoad());
+  RETURN_IF_ERROR(Certify(model, proof));
+  if (!model.signature->recipe_outputs.empty()) {
+    ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()), &proof);
+  }
+  if (proves && context_.store != nullptr) Keep(model.view(), context_.clock->NowNs() - start);
   return absl::OkStatus();
 }
 
-void Certifier::Keep(const ModelView& model, const std::map<size_t, AxisCertificate>& confirmed,
-                     int64_t measure_ns) const {
+void Certifier::Keep(const ModelView& model, int64_t took_ns) const {
   const StoredModelKey key = KeyOf(model);
   ModelFindings findings = {.outputs = model.proof.output_shapes,
-                            .packing_refusal = model.proof.packing_refusal,
-                            .packing_reason = model.proof.packing_reason,
-                            .any_mask_measured = model.proof.any_mask_measured};
+                            .packing_refusal = model.proof.packing_refusal};
   for (const ModelAxis& axis : model.proof.axes) {
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);
     findings.decisions.push_back(axis.decision);
     findings.opens_to.push_back(axis.opens_to);
   }
-  for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.signature.recipe_outputs)
     findings.output_dtypes.push_back(output.dtype);
-  context_.store->WriteLater(key.NameOf(model.options.id), measure_ns,
-                             EncodeFindings(key, model.options.id, findings, measure_ns));
+  context_.store->WriteLater(key.NameOf(model.options.id), took_ns,
+                             EncodeFindings(key, model.options.id, findings, took_ns));
 }
 
-void Certifier::Confirm(const Model& model) const {
-  if (!model.padding().pending()) return;
-  const int64_t start = context_.clock->NowNs();
-  std::map<size_t, AxisCertificate> confirmed;
-  absl::StatusOr<Confirmed> measured = WithinMemory(
-      [] { return "measuring padded requests"; },
-      [&]() -> absl::StatusOr<Confirmed> {
-        ModelRunners runners(RunnersOf(model.view(), /*threads=*/1));
-        if (model.proof().pending->whole) return MeasureDeferred(model, runners);
-        const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
-        ASSIGN_OR_RETURN(auto certificates,
-                         PaddingProof(subject, runners).Confirm(*model.proof().pending));
-        return Confirmed{.certificates = std::move(certificates)};
-      });
-  if (measured.ok()) {
-    confirmed = std::move(measured->certificates);
-    const bool intact = model.owner()->parameters().FilesIntact(start).ok();
-    // A finding counts also where memory runs out while it is stored.
-    if (context_.store != nullptr && measured->measured && intact) {
-      WhereMemoryAllows([&] { Keep(model.view(), confirmed, context_.clock->NowNs() - start); });
-    }
-  } else {
-    for (size_t i = 0; i < model.proof().axes.size(); ++i) {
-      if (model.padding().proved_to(i) == PaddingProgress::kAnySize) continue;
-      confirmed[i] = model.proof().axes[i].certificate;
-      confirmed[i].certified = confirmed[i].proved = false;
-      confirmed[i].reason = std::string(measured.status().message());
-    }
-  }
-  for (const auto& one : confirmed) {
-    if (one.second.certified) continue;
-    WhereMemoryAllows([&] { model.owner()->observer().OnAxisRefused(one.first); });
-  }
-  model.padding().Finish(std::move(confirmed));
-}
-
-absl::Status Certifier::Extend(const ModelView& model, size_t axis, int64_t size) const {
-  ModelRunners runners(RunnersOf(model, /*threads=*/1));
-  const ProofSubject subject = SubjectOf(model, LogOf(model.options.id));
-  return PaddingProof(subject, runners).Extend(axis, size);
-}
-
-std::function<void(const std::string&)> Certifier::LogOf(const ModelId& id) const {
-  return [log = context_.log, before = absl::StrCat("model ", id.name, ": ")](
-             const std::string& text) { log(absl::StrCat(before, text)); };
+absl::Status Certifier::Extend(const ModelView& model, size_t axis, int64_t size) {
+  return PaddingProof(SubjectOf(model)).Extend(axis, size);
 }
 
 int Certifier::ThreadsOfLoad() const {
   return context_.cores == nullptr ? 1 : context_.cores->cores();
 }
 
-ModelRunners::Options Certifier::RunnersOf(const ModelView& model, int threads) const {
-  ModelRunners::Options options = {.graph = &*model.program.graph,
-                                   .fingerprint = &model.program.fingerprint,
-                                   .parameters = &model.program.owner->parameters(),
-                                   .device = context_.device,
-                                   .clock = context_.clock,
-                                   .threads = threads};
-  for (const ModelIo& input : model.signature.inputs) {
-    if (!input.optional) options.inputs.push_back(input);
-  }
-  for (const ModelIo& input : model.signature.live_inputs) options.inputs.push_back(input);
-  return options;
-}
-
-absl::Status Certifier::Certify(ModelDraft& model) const {
+absl::Status Certifier::Certify(ModelDraft& model, const PaddingProof& proof) const {
   if (model.proof->axes.empty()) {
     // Everything is known already, without the file's declarations.
     return model.signature->shape_inputs.empty() ? DescribeOutputs(model) : absl::OkStatus();
@@ -344,53 +251,14 @@ absl::Status Certifier::Certify(ModelDraft& model) const {
     for (ModelAxis& axis : model.proof->axes) Refuse(axis, reason);
     return absl::OkStatus();
   }
-  return Measure(model);
-}
-
-absl::Status Certifier::Measure(ModelDraft& model) const {
-  PaddingProof::Options options = {.buckets = PolicyMaker::BucketsByAxis(model.view()),
-                                   .try_packed = model.options.packing != PackingMode::kOff};
+  RETURN_IF_ERROR(FitShapes(model));
+  PaddingProof::Options options = {.buckets = PolicyMaker::BucketsByAxis(model.view())};
   options.farthest = [&](size_t axis) { return PolicyMaker::FarthestSize(model.view(), axis); };
   options.shapes_hold = [&](size_t axis, int64_t size) {
     const absl::StatusOr<OutputFit> fit = FitOutputs(model, {{axis, size}});
     return fit.ok() && fit->outputs == model.proof->output_shapes;
   };
-  ModelRunners::Options equipment = RunnersOf(model.view(), ThreadsOfLoad());
-  equipment.make_packing = [&] { return ModelPacker::Make(model.view(), options.buckets); };
-  ModelRunners runners(std::move(equipment));
-  const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
-  PaddingProof proof(subject, runners);
-  ASSIGN_OR_RETURN(PaddingProof::Findings findings,
-                   proof.Measure(model.proof->axes, options, [&] { return FitShapes(model); }));
-  if (!findings.pending.axes.empty()) {
-    model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
-  }
-  if (subject.outputs.empty()) return absl::OkStatus();  // Nothing runs before the cuts.
-  RETURN_IF_ERROR(Pack(model, std::move(findings), proof, runners));
-  RefusePadding(*model.proof);
-  return absl::OkStatus();
-}
-
-absl::Status Certifier::Pack(ModelDraft& model, PaddingProof::Findings findings,
-                             PaddingProof& proof, ModelRunners& runners) const {
-  const ModelPacker packer(context_);
-  if (findings.by_request.has_value()) {
-    packer.PackByRequest(model, *std::move(findings.by_request), runners.packing());
-    return absl::OkStatus();
-  }
-  if (findings.packed.ok()) {
-    packer.Pack(model, runners.packing());
-  } else {
-    packer.Pack(model, absl::StatusOr<ModelPacker::PackingPtr>(findings.packed));
-  }
-  if (!AsksOfMasks(*model.proof)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const PaddingProof::AnyMask any, proof.MeasureAnyMask(findings.ranges));
-  model.proof->any_mask_measured = any.holds.ok();
-  LogOf(model.id())(absl::StrCat(
-      "requests are packed ",
-      any.holds.ok() ? "with any masks: answers are the same as alone in "
-                     : "where their masks may be padded: ",
-      any.holds.ok() ? absl::StrCat(any.answers, " answers") : std::string(any.holds.message())));
+  proof.Prove(model.proof->axes, options);
   return absl::OkStatus();
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
-#include "runtime/certify/probe.h"
+#include "runtime/engine/load/made_up_inputs.h"
 #include "runtime/engine/replay/time_launch.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/passes/kit/precision_rules.h"

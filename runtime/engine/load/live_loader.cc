@@ -13,21 +13,11 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/live/live_form.h"
-#include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/proof_sizes.h"
 
 namespace reprise {
 
 namespace {
-
-// Returns the symbols of the axes among `refused` where only masks prevent padding.
-std::set<std::string> WithoutWindows(const ModelDraft& model, const std::vector<size_t>& refused) {
-  std::set<std::string> symbols;
-  for (const size_t i : refused) {
-    const ModelAxis& axis = model.proof->axes[i];
-    if (!axis.certificate.shallow.empty()) symbols.insert(axis.symbol);
-  }
-  return symbols;
-}
 
 // Returns the places that the live input `name` is about.
 ModelSignature::LivePlaces PlacesOf(absl::string_view name, const ModelDraft& draft) {
@@ -66,7 +56,8 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   std::set<std::string> symbols;
   std::vector<std::string> wanted;
   for (const ModelAxis& axis : model.proof->axes) {
-    if (axis.is_batch) {
+    // Where requests never share a replay, all rows end alike.
+    if (axis.is_batch && axis.certificate.certified) {
       batch = axis.symbol;
     } else {
       symbols.insert(axis.symbol);
@@ -75,17 +66,14 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
   const Graph& graph = *model.program->graph;
-  const std::set<std::string> windowless = WithoutWindows(model, refused);
-  if (windowless.empty() && !HasWindows(graph)) {
-    return absl::NotFoundError("no windows slide along its axes");
-  }
   std::map<std::string, int64_t> steps;
   for (const size_t i : refused) {
     steps[model.proof->axes[i].symbol] = FindStep(graph, model.proof->axes, i);
   }
-  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, windowless, steps));
+  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, steps));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
   ModelDraft draft = {.options = model.options};
+  draft.options.packing = PackingMode::kOff;  // The model is packed as it is.
   *draft.signature = *model.signature;
   draft.program->graph = std::move(form.graph);
   draft.program->device_fingerprint = model.program->device_fingerprint;
@@ -120,7 +108,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
   // Try once more where some of the axes gain nothing: the others have a form without them.
   for (int round = 0; round < 2 && !wanted.empty(); ++round) {
     absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
-    if (!draft.ok()) return;  // Windows are not the obstacle to padding.
+    if (!draft.ok()) return;
     Certifier::StoreLookup own_lookup;
     if (const absl::Status status = Certifier(context_).FindOut(*draft, own_lookup); !status.ok()) {
       context_.log(
@@ -137,6 +125,9 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
       draft->program->split_axes = std::move(model.program->split_axes);
       model.signature = std::move(draft->signature);
       model.program = std::move(draft->program);
+      draft->proof->packing = std::move(model.proof->packing);
+      draft->proof->packing_refusal = std::move(model.proof->packing_refusal);
+      draft->proof->packing_reason = std::move(model.proof->packing_reason);
       model.proof = std::move(draft->proof);
       lookup = own_lookup;
       return;
@@ -144,12 +135,6 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     if (gained.size() == wanted.size()) return;
     wanted = std::move(gained);
   }
-}
-
-bool LiveLoader::MayImprove(const ModelDraft& model) {
-  const std::vector<size_t> refused = Refused(model);
-  return !refused.empty() &&
-         (MayHoldWeakMasks(*model.program->graph) || MakeDraft(model, refused).ok());
 }
 
 bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
@@ -165,11 +150,9 @@ void LiveLoader::TellWhy(const ModelDraft& draft, const std::vector<size_t>& ref
                          ModelDraft& model) {
   for (const size_t i : refused) {
     const ModelAxis& tried = draft.proof->axes[i];
-    if (tried.extents.empty() || tried.certificate.certified) continue;
+    if (tried.certificate.certified) continue;
     AxisCertificate& certificate = model.proof->axes[i].certificate;
-    const int runs = certificate.runs;
     certificate = tried.certificate;
-    certificate.runs += runs;
     std::erase_if(certificate.guards,
                   [](const std::string& guard) { return guard.starts_with(kLiveInput); });
   }

@@ -1,9 +1,8 @@
 // LiveLoader: a model that may not be padded as it is, in a form that may be.
 //
-// Where an axis has no certificate and windows slide along it (convolutions, pools), or numbers of
-// a request may reach the values that hide its padding, the model is tried once more in its live
-// form (passes/live): certified as any model is, and taken if that gives an axis a certificate and
-// takes none away.
+// Where positions along an axis meet (in attention, sums, convolutions, pools), the model is tried
+// once more in its live form (passes/live), whose nodes know where each request ends: certified as
+// any model is, and taken if that gives an axis a certificate and takes none away.
 //
 // Ownership: borrows the context. Threads: one loader.
 #pragma once
@@ -25,9 +24,6 @@ class LiveLoader {
   // Tries the live form. `model` is certified as it is, and `lookup` says how that was found; both
   // become the live form's where that is taken.
   void Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const;
-  // Returns whether there is a live form that might be padded along an axis that `model` may not,
-  // should all of its axes be refused.
-  static bool MayImprove(const ModelDraft& model);
 
  private:
   // Returns the indices of the axes that are refused, and not because the user asked for that.

@@ -2,23 +2,16 @@
 
 namespace reprise {
 
-ProofSubject SubjectOf(const ModelView& model, std::function<void(const std::string&)> log) {
+ProofSubject SubjectOf(const ModelView& model) {
   ProofSubject subject = {.graph = *model.program.graph,
                           .axes = model.proof.axes,
                           .output_shapes = model.proof.output_shapes,
                           .batch_axis = model.signature.batch_axis,
                           .fills = model.options.fills,
-                          .no_padding = model.options.no_padding,
-                          .confirm_later = model.options.confirm_padding_later,
-                          .parameter_bytes = model.program.owner->parameters().leaf_bytes(),
-                          .log = std::move(log)};
-  for (size_t i = 0; i < model.signature.inputs.size(); ++i) {
-    const ModelIo& input = model.signature.inputs[i];
+                          .no_padding = model.options.no_padding};
+  for (const ModelIo& input : model.signature.inputs) {
     if (input.optional) continue;
-    subject.inputs.push_back({.name = input.name,
-                              .dtype = input.dtype,
-                              .dims = input.dims,
-                              .is_mask = model.signature.mask_inputs.contains(i)});
+    subject.inputs.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
   }
   for (const ModelIo& input : model.signature.live_inputs) {
     subject.inputs.push_back(

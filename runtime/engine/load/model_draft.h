@@ -37,6 +37,6 @@ struct ModelDraft {
 };
 
 // Returns the model as proofs of its padding see it. `log` gets lines without the model's name.
-ProofSubject SubjectOf(const ModelView& model, std::function<void(const std::string&)> log);
+ProofSubject SubjectOf(const ModelView& model);
 
 }  // namespace reprise

@@ -34,8 +34,6 @@
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/precision_rules.h"
-#include "runtime/passes/paged/decoder.h"
-#include "runtime/passes/paged/heads_apart.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/shapes/dim_expression.h"
@@ -82,31 +80,22 @@ ModelObserverSpec SpecOf(const Model& model) {
   for (const ModelAxis& axis : model.axes()) {
     spec.axes.push_back(axis.label);
     const bool off = model.options().no_padding.contains(axis.label);
-    spec.padding.push_back(axis.certificate.proved      ? AxisPadding::kProved
-                           : axis.certificate.certified ? AxisPadding::kMeasured
-                           : off                        ? AxisPadding::kOff
-                                                        : AxisPadding::kRefused);
+    spec.padding.push_back(axis.certificate.certified ? AxisPadding::kProved
+                           : off                      ? AxisPadding::kOff
+                                                      : AxisPadding::kRefused);
     spec.mixing.push_back(axis.certificate.mixing);
   }
   return spec;
 }
 
-// Returns whether only padding depends on the measurements of `model`, and its requests hardly ever
-// need padding: it is a decoder, it is not packed in any case, and it has no other form that might
-// be better padded.
-bool MayDefer(const ModelDraft& model) {
-  if (!model.options.defer_padding || !model.options.confirm_padding_later) return false;
-  if (model.program->tail != nullptr || !model.signature->shape_inputs.empty()) return false;
-  if (!model.options.promote.empty() || model.proof->axes.empty()) return false;
-  if (model.options.packing != PackingMode::kOff && ModelPacker::MayPack(model.view())) {
-    return false;
+// Packs requests along axes that they are not padded along, where the model is packed.
+void PackRefused(ModelDraft& model) {
+  const ModelProof& proof = *model.proof;
+  if (proof.packing == nullptr || proof.packing->has_request_scales()) return;
+  for (ModelAxis& axis : model.proof->axes) {
+    const bool asked = model.options.no_padding.contains(axis.label);
+    if (!axis.is_batch && !axis.certificate.certified && !asked) PackOnly(axis);
   }
-  std::vector<std::string> outputs;
-  for (const ModelIo& output : model.signature->recipe_outputs) outputs.push_back(output.name);
-  const Graph& graph = *model.program->graph;
-  const absl::StatusOr<std::optional<Graph>> apart = WithHeadsApart(graph);
-  const bool folded = apart.ok() && apart->has_value();
-  return FindDecoder(folded ? **apart : graph, outputs).ok() && !LiveLoader::MayImprove(model);
 }
 
 // Returns INVALID_ARGUMENT for an entry of ModelOptions::cut that names no node.
@@ -173,20 +162,15 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   Phase certificate(context_.debug, LogModule::kCertificate,
                     [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
-  bool deferred = false;
-  if (MayDefer(draft)) {
-    ASSIGN_OR_RETURN(deferred, Certifier(context_).Defer(draft));
-  }
-  if (!deferred) {
-    RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
-    LiveLoader(context_).Improve(draft, lookup);
-    RETURN_IF_ERROR(CheckCertificates(draft, plain));
-  }
+  RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
+  LiveLoader(context_).Improve(draft, lookup);
+  PackRefused(draft);
+  RETURN_IF_ERROR(CheckCertificates(draft, plain));
   // Measurements ran exactly; recipes need other forms of the parameters.
   if (MayRound(draft.options) || draft.options.weights != WeightBits::kStored)
     draft.program->owner->parameters().DropUnused();
   certificate.End();
-  LogAxes(draft.view(), deferred);
+  LogAxes(draft.view());
   LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
   if (context_.store != nullptr) {
@@ -200,19 +184,16 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     draft.traffic.packed_ready = context_.index_of(draft.proof->packing->fingerprint());
   }
   draft.traffic.graph_change = context_.change_since(draft.id().name, *draft.program);
-  int64_t runs = 0;
-  for (const ModelAxis& axis : draft.proof->axes) runs += axis.certificate.runs;
   std::unique_ptr<Model> model = std::move(draft).Finish(context_.log);
   std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(SpecOf(*model));
   if (lookup.tried && lookup.found) observer->OnStoreHit();
   if (lookup.tried && !lookup.found) observer->OnStoreMiss(lookup.miss);
-  if (runs > 0) observer->OnProbe(certified - analysed);
   model->owner()->SetObserver(std::move(observer));
   context_.log(FormatText(
-      "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate %.1f in "
-      "%d runs",
+      "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate "
+      "%.1f",
       model->id().name, PrecisionWords(model->options()), (context_.clock->NowNs() - start) / 1e6,
-      (imported - start) / 1e6, (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
+      (imported - start) / 1e6, (analysed - imported) / 1e6, (certified - analysed) / 1e6));
   LogRounding(model->view());
   return model;
 }
@@ -347,6 +328,7 @@ absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plai
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(other, lookup));
   LiveLoader(context_).Improve(other, lookup);
+  PackRefused(other);
   const std::string lost = CertificateLost(*other.proof, *model.proof);
   if (lost.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -398,13 +380,13 @@ void ModelLoader::MakeSlices(ModelDraft& model) {
   model.proof->slices = std::make_unique<SizeSlices>(std::move(alike_up_to));
 }
 
-void ModelLoader::LogAxes(const ModelView& model, bool deferred) const {
+void ModelLoader::LogAxes(const ModelView& model) const {
   for (const ModelAxis& axis : model.proof.axes) {
     const AxisCertificate& found = axis.certificate;
-    const absl::string_view verdict = !found.certified ? " is never padded"
-                                      : deferred       ? ""
-                                                       : " may be padded";
-    context_.log(absl::StrCat("model ", model.options.id.name, ": axis ", axis.label, verdict, ": ",
+    const absl::string_view verdict = !found.certified      ? " is never padded: "
+                                      : found.only_packed() ? " is "
+                                                            : " may be padded: ";
+    context_.log(absl::StrCat("model ", model.options.id.name, ": axis ", axis.label, verdict,
                               found.reason));
   }
 }
@@ -413,13 +395,10 @@ void ModelLoader::LogCertificates(const ModelView& model) const {
   if (!Wants(context_.debug, LogModule::kCertificate)) return;
   for (const ModelAxis& axis : model.proof.axes) {
     const AxisCertificate& found = axis.certificate;
-    context_.debug->Say(
-        LogModule::kCertificate,
-        absl::StrCat("axis ", axis.label, " of model ", model.options.id.name, ": ",
-                     found.proved      ? "certified by the ops"
-                     : found.certified ? absl::StrCat("certified in ", found.runs, " runs")
-                                       : absl::StrCat("refused in ", found.runs, " runs"),
-                     found.reason.empty() ? "" : ": ", found.reason));
+    context_.debug->Say(LogModule::kCertificate,
+                        absl::StrCat("axis ", axis.label, " of model ", model.options.id.name, ": ",
+                                     found.certified ? "certified" : "refused",
+                                     found.reason.empty() ? "" : ": ", found.reason));
   }
 }
 

@@ -40,7 +40,7 @@ class ModelLoader {
   static void MakeSlices(ModelDraft& model);
   // Logs along which axes requests are padded, in the form of the model that is loaded, and why.
   // `deferred`: that is measured later.
-  void LogAxes(const ModelView& model, bool deferred) const;
+  void LogAxes(const ModelView& model) const;
   // Logs how many products round, where the model's precision lets them: as captures will have it.
   // That is not known of a model whose shapes depend on the values of inputs.
   void LogCertificates(const ModelView& model) const;

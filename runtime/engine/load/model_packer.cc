@@ -3,51 +3,52 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/attention/segment_op.h"
+#include "runtime/passes/pack/request_scales.h"
+#include "runtime/passes/read/read_sizes.h"
 #include "runtime/passes/read/value_shapes.h"
-#include "runtime/verify/packing_check.h"
+#include "runtime/verify/proof_sizes.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kBatchAndSequence = 2;
-constexpr int64_t kFewRows = 2;
 
-// Returns the axis that prevents packing; empty: none.
-std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
-  for (const ModelAxis& axis : axes) {
-    if (axis.certificate.certified) continue;
-    return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
+// Returns the position of the axis that is not the batch.
+size_t SequenceOf(const ModelView& model) { return model.signature.batch_axis == 0 ? 1 : 0; }
+
+constexpr int64_t kFewRows = 2;
+constexpr int64_t kFewPositions = 5;
+
+// Returns FAILED_PRECONDITION where an answer has another shape once ranges are taken by request:
+// it is a scale, or made of one.
+absl::Status CheckOutputs(const ModelView& model, const Graph& by_request) {
+  Binding binding;
+  for (const ModelAxis& axis : model.proof.axes) {
+    binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(kFewPositions);
   }
-  return "";
+  ASSIGN_OR_RETURN(const SizeReading whole, ReadSizes(*model.program.graph, binding));
+  ASSIGN_OR_RETURN(const SizeReading own, ReadSizes(by_request, binding));
+  for (size_t i = 0; i < whole.outputs.size(); ++i) {
+    const auto& shape = whole.values[static_cast<size_t>(whole.outputs[i])].shape;
+    const auto& other = own.values[static_cast<size_t>(own.outputs[i])].shape;
+    if (shape.has_value() && other.has_value() && HintsOf(*shape) == HintsOf(*other)) continue;
+    return absl::FailedPreconditionError(absl::StrCat("output '",
+                                                      model.signature.recipe_outputs[i].name,
+                                                      "' is made of the range of all requests"));
+  }
+  return absl::OkStatus();
 }
 
-// Returns whether a mask of a request meets a table that hides keys, but none in sequences as short
-// as the ones that are tried packed: then the result of a query that sees no key was not tested.
-bool HidesBeyondTheCheck(const Graph& graph) {
-  constexpr size_t kMask = SegmentAttentionOp::kMask, kTable = SegmentAttentionOp::kBias;
-  constexpr double kHidden = -1e30;
-  for (const NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    if (node.op != SegmentAttentionOp::kName || node.input(kMask) == kNone) continue;
-    const Tensor* table =
-        node.input(kTable) == kNone ? nullptr : graph.ConstantOf(node.inputs[kTable]);
-    if (table == nullptr) continue;
-    const std::vector<double> values = table->ToDoubles();
-    const int64_t length = table->shape().back();
-    bool near = false, far = false;
-    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
-      if (values[i] > kHidden) continue;
-      const int64_t key = i % length, query = i / length % length;
-      (std::max(key, query) < PackingCheck::kWithHoles ? near : far) = true;
-    }
-    if (far && !near) return true;
-  }
-  return false;
+// Returns in words that nodes quantise by the range of a request: "2 nodes quantise ...".
+std::string RangesText(const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return "";
+  const bool one = nodes.size() == 1;
+  return absl::StrCat(nodes.size(), one ? " node quantises" : " nodes quantise",
+                      " by the range of a whole request, ", nodes[0], one ? "" : " the first",
+                      "; packed, each request has a range of its own");
 }
 
 }  // namespace
@@ -59,54 +60,38 @@ void ModelPacker::Refuse(ModelDraft& model, absl::string_view reason) const {
                             ": requests are padded, not packed: ", model.proof->packing_refusal));
 }
 
-bool ModelPacker::IsRefused(ModelDraft& model) const {
-  if (model.options.packing == PackingMode::kOff) return true;
-  const std::string reason = AxisInTheWay(model.proof->axes);
-  if (reason.empty()) return false;
-  Refuse(model, reason);
-  return true;
-}
-
-void ModelPacker::Pack(ModelDraft& model, const std::vector<std::vector<int64_t>>& buckets) const {
-  if (!IsRefused(model)) Pack(model, Make(model.view(), buckets));
-}
-
-void ModelPacker::Pack(ModelDraft& model, absl::StatusOr<PackingPtr> packing) const {
-  if (IsRefused(model)) return;
+void ModelPacker::Pack(ModelDraft& model, const std::vector<std::vector<int64_t>>& buckets,
+                       const PaddingProof* proof) const {
+  if (model.options.packing == PackingMode::kOff) return;
+  absl::StatusOr<PackingPtr> packing = MakeProved(model.view(), buckets, proof);
   if (!packing.ok()) return Refuse(model, packing.status().message());
-  const bool proved = absl::c_all_of(model.proof->axes,
-                                     [](const ModelAxis& axis) { return axis.certificate.proved; });
-  if (!proved && HidesBeyondTheCheck((*packing)->graph())) {
-    return Refuse(model, "its masks are joined with a window, and no operator proves that safe");
-  }
   model.proof->packing = *std::move(packing);
-}
-
-void ModelPacker::PackByRequest(ModelDraft& model, absl::StatusOr<RequestProof::Found> found,
-                                absl::StatusOr<PackingPtr> packing) const {
-  if (!found.ok()) {
-    Refuse(model, absl::StrCat(AxisInTheWay(model.proof->axes),
-                               "; with ranges and ends of each request by itself: ",
-                               std::string(found.status().message())));
-    return;
-  }
-  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
-    model.proof->axes[i].certificate.must_count = std::move(found->must_count[i]);
-    model.proof->axes[i].certificate.together = std::move(found->together[i]);
-  }
-  PackByRequest(model, std::move(packing), found->reason);
-}
-
-void ModelPacker::PackByRequest(ModelDraft& model, absl::StatusOr<PackingPtr> packing,
-                                absl::string_view reason) const {
-  if (!packing.ok()) {
-    Refuse(model, packing.status().message());
-    return;
-  }
-  model.proof->packing = *std::move(packing);
-  model.proof->packing_reason = std::string(reason);
+  if (!model.proof->packing->has_request_scales()) return;
+  Graph by_request = *model.program->graph;
+  model.proof->packing_reason = RangesText(ScaleByRequest(by_request));
   context_.log(absl::StrCat("model ", model.id().name,
-                            ": requests are packed, although none may be padded: ", reason));
+                            ": requests are packed: ", model.proof->packing_reason));
+}
+
+absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::MakeProved(
+    const ModelView& model, const std::vector<std::vector<int64_t>>& buckets,
+    const PaddingProof* proof) {
+  if (!MayPack(model)) return absl::UnimplementedError("it needs a batch and one other axis");
+  for (const ModelAxis& axis : model.proof.axes) {
+    if (!model.options.no_padding.contains(axis.label)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason));
+  }
+  if (proof != nullptr) {
+    Graph by_request = *model.program.graph;
+    const bool by_range = !ScaleByRequest(by_request).empty();
+    const size_t sequence = SequenceOf(model);
+    const int64_t largest =
+        LargestTaken(model.proof.axes, *model.program.graph, sequence, buckets[sequence]);
+    RETURN_IF_ERROR(proof->ProvePacking(by_range ? &by_request : nullptr, sequence, largest));
+    if (by_range) RETURN_IF_ERROR(CheckOutputs(model, by_request));
+  }
+  return Make(model, buckets);
 }
 
 bool ModelPacker::MayPack(const ModelView& model) {
@@ -118,7 +103,7 @@ absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
   if (!MayPack(model)) {
     return absl::UnimplementedError("it needs a batch and one other axis");
   }
-  const int sequence = model.signature.batch_axis == 0 ? 1 : 0;
+  const auto sequence = static_cast<int>(SequenceOf(model));
   int64_t max_segments = buckets[model.signature.batch_axis].back();
   if (model.options.max_batch_size > 0) {
     max_segments = std::min(max_segments, model.options.max_batch_size);

@@ -311,21 +311,21 @@ std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
     const ModelDraft& model, std::vector<std::string> labels) const {
   // Called while the model serves: its values are there as long as it is, and its learner with
   // them.
-  return [context = context_, options = model.options,
-          signature = std::shared_ptr<const ModelSignature>(model.signature),
-          program = std::shared_ptr<const ModelProgram>(model.program),
-          proof = std::shared_ptr<const ModelProof>(model.proof),
-          labels = std::move(labels)](size_t axis, int64_t size) {
-    const std::string& label = labels[axis];
-    const auto position =
-        absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
-    if (size <= position->opens_to) return true;
-    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
-    // Certificates end at the largest bucket that the model began with.
-    return Certifier(context)
-        .Extend({options, *signature, *program, *proof}, position - proof->axes.begin(), size)
-        .ok();
-  };
+  return
+      [options = model.options, signature = std::shared_ptr<const ModelSignature>(model.signature),
+       program = std::shared_ptr<const ModelProgram>(model.program),
+       proof = std::shared_ptr<const ModelProof>(model.proof),
+       labels = std::move(labels)](size_t axis, int64_t size) {
+        const std::string& label = labels[axis];
+        const auto position =
+            absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
+        if (size <= position->opens_to) return true;
+        if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
+        // Certificates end at the largest bucket that the model began with.
+        return Certifier::Extend({options, *signature, *program, *proof},
+                                 position - proof->axes.begin(), size)
+            .ok();
+      };
 }
 
 void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {

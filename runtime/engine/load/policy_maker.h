@@ -12,7 +12,7 @@
 #include "runtime/engine/load/loader_context.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/passes/specialize/specialize.h"
-#include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/proof_sizes.h"
 
 namespace reprise {
 

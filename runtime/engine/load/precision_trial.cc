@@ -8,13 +8,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/certify/draw.h"
+#include "runtime/engine/load/made_up_inputs.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/precision_rules.h"
 #include "runtime/passes/specialize/specialize.h"
-#include "runtime/verify/padding_prober.h"
+#include "runtime/verify/proof_sizes.h"
 
 namespace reprise {
 namespace {
@@ -108,7 +108,6 @@ PrecisionTrial::PrecisionTrial(const ModelView& model, const LoaderContext& cont
       context_(context),
       device_(model.options.one_order ? context.device->one_order() : *context.device),
       inputs_(InputsOf(model)),
-      subject_(SubjectOf(model, context.log)),
       stream_(std::move(stream)) {}
 
 absl::StatusOr<std::unique_ptr<PrecisionTrial>> PrecisionTrial::Make(const ModelView& model,
@@ -116,6 +115,58 @@ absl::StatusOr<std::unique_ptr<PrecisionTrial>> PrecisionTrial::Make(const Model
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({}));
   return std::unique_ptr<PrecisionTrial>(new PrecisionTrial(model, context, std::move(stream)));
 }
+
+namespace {
+
+// The size of an axis that takes any, and the seeds of one request.
+constexpr int64_t kUsualSize = 5;
+constexpr uint64_t kMostInputs = 1000003;
+
+std::vector<MadeUpInput> MadeUpInputsOf(const ModelView& model) {
+  std::vector<MadeUpInput> inputs;
+  for (size_t i = 0; i < model.signature.inputs.size(); ++i) {
+    const ModelIo& input = model.signature.inputs[i];
+    if (input.optional) continue;
+    inputs.push_back({.name = input.name,
+                      .dtype = input.dtype,
+                      .dims = input.dims,
+                      .is_mask = model.signature.mask_inputs.contains(i)});
+  }
+  return inputs;
+}
+
+// Returns the sizes at which the model takes its inputs together: small ones, or the first of
+// kFitLengths.
+MadeUpOptions MadeUpOptionsOf(const ModelView& model) {
+  // The elements that a model of few weights is given, and how many more each byte of them allows.
+  constexpr int64_t kMostElements = int64_t{1} << 24, kPerWeightByte = 16;
+  MadeUpOptions options = {.most_elements =
+                               kMostElements +
+                               kPerWeightByte * model.program.owner->parameters().leaf_bytes()};
+  const std::vector<ModelAxis>& axes = model.proof.axes;
+  const auto sizes_at = [&](int64_t length) {
+    SymbolSizes sizes;
+    for (const ModelAxis& axis : axes) {
+      sizes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(length);
+    }
+    return sizes;
+  };
+  options.sizes = sizes_at(kUsualSize);
+  for (const int64_t length : kFitLengths) {
+    const SymbolSizes sizes = sizes_at(length);
+    if (!IsTaken(*model.program.graph, {.axes = {sizes.begin(), sizes.end()}})) continue;
+    options.sizes = sizes;
+    break;
+  }
+  for (const ModelAxis& axis : axes) {
+    if (!axis.is_batch) continue;
+    options.batch_axis = axis.symbol;
+    options.sizes.erase(axis.symbol);
+  }
+  return options;
+}
+
+}  // namespace
 
 std::vector<ModelIo> PrecisionTrial::InputsOf(const ModelView& model) {
   std::vector<ModelIo> inputs;
@@ -143,12 +194,12 @@ absl::StatusOr<PrecisionTrial::Answers> PrecisionTrial::Run(const Requests& requ
 }
 
 absl::StatusOr<PrecisionTrial::Requests> PrecisionTrial::MakeUp() {
-  const Graph& graph = *model_.program.graph;
-  ProbeOptions options = PaddingProber::OptionsFor(subject_, graph, -1);
+  const std::vector<MadeUpInput> inputs = MadeUpInputsOf(model_);
+  const MadeUpOptions options = MadeUpOptionsOf(model_);
   ExactRecipes recipes;
   ExactRunner runner = RunnerOf(recipes, {});
-  const auto run = [&](const std::vector<Tensor>& inputs) { return runner.Run(inputs); };
-  ASSIGN_OR_RETURN(const std::vector<InputRange> ranges, FindRanges(subject_.inputs, run, options));
+  const auto run = [&](const std::vector<Tensor>& given) { return runner.Run(given); };
+  ASSIGN_OR_RETURN(const std::vector<InputRange> ranges, FindRanges(inputs, run, options));
   std::vector<SymbolSizes> sizes;
   for (const int64_t length : kMadeUpLengths) {
     SymbolSizes& one = sizes.emplace_back(options.sizes);
@@ -163,13 +214,12 @@ absl::StatusOr<PrecisionTrial::Requests> PrecisionTrial::MakeUp() {
   }
   const auto draw = [&](const SymbolSizes& taken,
                         uint64_t seed) -> absl::StatusOr<std::vector<Tensor>> {
-    options.sizes = taken;
-    const Drawer drawer(subject_.inputs, ranges, options);
+    SymbolSizes all = AllSymbols(inputs, kUsualSize);
+    for (const auto& [symbol, size] : taken) all[symbol] = size;
+    ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ShapesAt(inputs, all, options.most_elements));
     std::vector<Tensor> request;
-    for (size_t i = 0; i < drawer.size(); ++i) {
-      ASSIGN_OR_RETURN(const Shape shape, drawer.ShapeAt(i, drawer.base_sizes()));
-      // An even seed: numbers that the model compares with are not drawn more often.
-      request.push_back(ToTensor(drawer.Draw(i, shape, {.seed = 2 * seed})));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      request.push_back(reprise::MakeUp(inputs[i], ranges[i], shapes[i], seed * kMostInputs + i));
     }
     RETURN_IF_ERROR(run(request).status());
     return request;

@@ -17,7 +17,6 @@
 #include "runtime/engine/load/loader_context.h"
 #include "runtime/engine/model/model_view.h"
 #include "runtime/engine/model/precision_choice.h"
-#include "runtime/verify/proof_subject.h"
 
 namespace reprise {
 
@@ -70,7 +69,6 @@ class PrecisionTrial {
   const LoaderContext& context_;
   const Device& device_;
   const std::vector<ModelIo> inputs_;
-  const ProofSubject subject_;
   const std::unique_ptr<Stream> stream_;
   // Set by Answer.
   Requests requests_;

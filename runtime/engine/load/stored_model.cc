@@ -30,9 +30,7 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
                                        const std::vector<std::string>& input_names) {
   AxisCertificate axis = {.axis = stored.label(),
                           .certified = stored.certified(),
-                          .proved = stored.proved(),
                           .mixing = stored.mixing(),
-                          .shallow = stored.shallow(),
                           .reason = stored.reason()};
   const auto has_input = [&](const std::string& input) {
     return Contains(input_names, input)
@@ -43,22 +41,6 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
     RETURN_IF_ERROR(has_input(input));
     axis.guards.push_back(input);
   }
-  for (const std::string& input : stored.masks()) {
-    RETURN_IF_ERROR(has_input(input));
-    axis.masks.push_back(input);
-  }
-  const auto take = [&](const auto& counts, std::map<std::string, CountingPlaces>& to) {
-    for (const recipe::v1::StoredCount& one : counts) {
-      RETURN_IF_ERROR(has_input(one.input()));
-      const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
-      if (!known) return Damaged("unknown places of a mask");
-      to[one.input()] = static_cast<CountingPlaces>(one.places());
-    }
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(take(stored.must_count(), axis.must_count));
-  RETURN_IF_ERROR(take(stored.together(), axis.together));
-  if (axis.proved && !axis.certified) return Damaged("that it is proved, but not certified");
   if (axis.reason.empty()) return Damaged("nothing about an axis");
   return axis;
 }
@@ -141,7 +123,6 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
   stored.set_version(id.version);
   stored.set_created_unix_s(time(nullptr));
   stored.set_measure_ns(measure_ns);
-  int64_t runs = 0;
   for (size_t i = 0; i < findings.axes.size(); ++i) {
     const AxisCertificate& axis = findings.axes[i];
     auto* to = stored.add_axes();
@@ -152,23 +133,9 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_alike_up_to(findings.decisions[i].alike_up_to);
     to->set_opens_to(findings.opens_to[i]);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
-    for (const std::string& mask : axis.masks) to->add_masks(mask);
-    const auto put = [](const std::map<std::string, CountingPlaces>& counts, auto* list) {
-      for (const auto& [input, places] : counts) {
-        recipe::v1::StoredCount* one = list->Add();
-        one->set_input(input);
-        one->set_places(static_cast<int32_t>(places));
-      }
-    };
-    put(axis.must_count, to->mutable_must_count());
-    put(axis.together, to->mutable_together());
-    to->set_proved(axis.proved);
     to->set_mixing(axis.mixing);
-    to->set_shallow(axis.shallow);
     to->set_reason(axis.reason);
-    runs += axis.runs;
   }
-  stored.set_runs(runs);
   stored.set_fitted(!findings.outputs.empty());
   for (size_t i = 0; i < findings.output_dtypes.size(); ++i) {
     auto* to = stored.add_outputs();
@@ -193,8 +160,6 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     }
   }
   stored.set_packing_refusal(findings.packing_refusal);
-  stored.set_packing_reason(findings.packing_reason);
-  stored.set_any_mask_measured(findings.any_mask_measured);
   return stored.SerializeAsString();
 }
 
@@ -213,9 +178,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
   if (stored.outputs_size() != static_cast<int>(outputs)) {
     return Damaged(absl::StrCat("that it has ", stored.outputs_size(), " outputs"));
   }
-  ModelFindings findings = {.packing_refusal = stored.packing_refusal(),
-                            .packing_reason = stored.packing_reason(),
-                            .any_mask_measured = stored.any_mask_measured()};
+  ModelFindings findings = {.packing_refusal = stored.packing_refusal()};
   bool certified = false;
   for (int i = 0; i < stored.axes_size(); ++i) {
     ASSIGN_OR_RETURN(AxisCertificate axis, AxisOf(stored.axes(i), input_names));

@@ -1,6 +1,6 @@
-// The findings that loading a model made by running it, as a record of the recipe store.
+// The findings that loading a model made, as a record of the recipe store.
 //
-// The findings hold for the same graph, the same weights (they decide how strong a mask is), the
+// The findings hold for the same graph, the same weights (they may be tables of positions), the
 // same settings, device and compiler: all of them are in the key, and compared in full.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace recipe::v1 {
 class ModelKey;
 }  // namespace recipe::v1
 
-// Raised when the findings of the measurement change.
-inline constexpr int kCertifyVersion = 18;
+// Raised when the findings change.
+inline constexpr int kCertifyVersion = 19;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
@@ -38,7 +38,7 @@ struct StoredModelKey {
   absl::Status Check(const recipe::v1::ModelKey& stored) const;
 };
 
-// The measured findings, in the order of the model's axes and outputs.
+// The findings, in the order of the model's axes and outputs.
 struct ModelFindings {
   std::vector<AxisCertificate> axes;
   std::vector<int64_t> smallest;        // per axis: the smallest size that the model takes
@@ -47,8 +47,6 @@ struct ModelFindings {
   std::vector<OutputShape> outputs;     // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing prevents packing
-  std::string packing_reason;   // see Model::packing_reason
-  bool any_mask_measured = false;
 };
 
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,

@@ -64,8 +64,6 @@ class MeteredModel final : public ModelObserver {
   void OnEviction(EvictionReason reason) override { next_->OnEviction(reason); }
   void OnTune(absl::string_view bucket) override { next_->OnTune(bucket); }
   void OnThrash(absl::string_view bucket) override { next_->OnThrash(bucket); }
-  void OnProbe(int64_t duration_ns) override { next_->OnProbe(duration_ns); }
-  void OnAxisRefused(size_t axis) override { next_->OnAxisRefused(axis); }
   void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
     next_->OnEagerNode(op, duration_ns);
   }

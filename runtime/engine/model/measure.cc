@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/model/guard_values.h"
+#include "runtime/engine/model/length_values.h"
 #include "runtime/engine/model/model.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/verify/size_slices.h"
@@ -41,23 +41,23 @@ int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
 }  // namespace
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
-  if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
+  if (shape.exact && !shape.quarantined && !shape.in_new_slice) return std::nullopt;
   if (shape.splits_axes()) return std::nullopt;
   RequestShape now;  // the fields that HoldBack reads: most requests need no copy of the rest
   if (proof_->slices == nullptr) {
-    now.exact = now.unproved = BeyondProof(shape.sizes);
+    now.exact = now.quarantined = IsQuarantined(shape.sizes);
   } else {
     now.sizes = shape.sizes;
     now.rows = shape.rows;
     HoldBack(now);
   }
-  if (now.exact == shape.exact && now.unproved == shape.unproved &&
+  if (now.exact == shape.exact && now.quarantined == shape.quarantined &&
       now.in_new_slice == shape.in_new_slice) {
     return std::nullopt;
   }
   RequestShape changed = shape;
   changed.exact = now.exact;
-  changed.unproved = now.unproved;
+  changed.quarantined = now.quarantined;
   changed.in_new_slice = now.in_new_slice;
   // A request was not split by rows while that was not known to be harmless, and is not split now.
   if (shape.in_new_slice && !changed.exact && changed.rows > MaxRows(changed)) return std::nullopt;
@@ -70,7 +70,7 @@ void Model::HoldBack(RequestShape& shape) const {
     shape.in_new_slice = state == SizeSlices::State::kUnknown;
     shape.exact = state != SizeSlices::State::kHolds;
   }
-  if (!shape.exact) shape.exact = shape.unproved = BeyondProof(shape.sizes);
+  if (!shape.exact) shape.exact = shape.quarantined = IsQuarantined(shape.sizes);
 }
 
 const std::string& Model::InputWithAxis(const std::string& symbol) const {
@@ -79,38 +79,6 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
                        [&](const Dim& dim) { return dim.symbol == symbol; });
   };
   return std::find_if(signature_->inputs.begin(), signature_->inputs.end(), has_axis)->name;
-}
-
-bool Model::MasksAllowPadding(const Request& request) const {
-  for (const ModelAxis& axis : proof_->axes) {
-    const AxisCertificate& certificate = axis.certificate;
-    int hiding = 0;  // how many inputs hide, of the ones that do so together
-    for (size_t i = 0; i < signature_->inputs.size(); ++i) {
-      const ModelIo& input = signature_->inputs[i];
-      const auto counts = certificate.must_count.find(input.name);
-      const auto together = certificate.together.find(input.name);
-      const bool counted = counts != certificate.must_count.end();
-      const bool guards = counted || absl::c_linear_search(certificate.guards, input.name);
-      if (!guards && together == certificate.together.end()) continue;
-      const auto dims = input_sizes_.DimsAlong(i, axis.symbol);
-      if (dims.empty()) continue;
-      const auto known_fill = options_.fills.find(input.name);
-      const double fill = known_fill == options_.fills.end() ? 0 : known_fill->second;
-      const InputTensor& tensor = request.inputs[i];
-      const bool is_mask = IsFloating(input.dtype) ? counted : signature_->mask_inputs.contains(i);
-      if (guards && !HoldsWhatWasProved(input.dtype, tensor, fill, is_mask)) return false;
-      const bool all_count = !counted || absl::c_all_of(dims, [&](size_t dim) {
-        return EveryRowCounts(counts->second, fill, input.dtype, tensor, dim);
-      });
-      if (!all_count) return false;
-      if (together == certificate.together.end()) continue;
-      const Hiding hides = HidingOf(together->second, guards ? std::optional(fill) : std::nullopt,
-                                    input.dtype, tensor, dims);
-      if (hides == Hiding::kTooMuch) return false;
-      if (hides == Hiding::kSome && ++hiding > 1) return false;
-    }
-  }
-  return true;
 }
 
 bool Model::LengthsAreInside(const Request& request, const RequestShape& shape) const {
@@ -346,9 +314,6 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   for (int position :
        result.overrides.empty() ? signature_->shape_inputs : program_->variants->shape_inputs()) {
     RETURN_IF_ERROR(TakeShapeInput(signature_->inputs[position], request.inputs[position], result));
-  }
-  if (!result.exact && !MasksAllowPadding(request)) {
-    result.exact = !packs_any_mask() || !Packs(result);
   }
   if (!result.exact && packs_only() && !Packs(result)) result.exact = true;
   // Beyond the request's own end lies padding: at its exact sizes the op refuses an invalid length.

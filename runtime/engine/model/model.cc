@@ -13,7 +13,6 @@
 #include "runtime/graph/rank_error.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/recipe/compiler.h"
-#include "runtime/verify/padding_proof.h"
 #include "runtime/verify/size_slices.h"
 
 namespace reprise {
@@ -28,16 +27,11 @@ Model::Model(ModelOptions options, std::shared_ptr<const ModelSignature> signatu
       input_sizes_(signature_->inputs),
       log_(std::move(log)),
       traffic_(std::move(traffic)),
-      padding_(proof_->axes.size()) {
+      quarantine_(proof_->axes.size()) {
   for (const ModelAxis& axis : proof_->axes) {
     if (proof_->certified.contains(axis.label)) paddable_.insert(axis.symbol);
     if (axis.is_batch) batch_symbol_ = axis.symbol;
   }
-  if (proof_->pending == nullptr) return;
-  for (const PendingProof::Axis& left : proof_->pending->axes) {
-    padding_.Defer(left.position, left.rest.proved_to);
-  }
-  if (proof_->pending->whole && padding_.pending()) padding_.AwaitRequest();
 }
 
 bool Model::batches_requests() const {
@@ -57,7 +51,7 @@ int64_t Model::max_batch() const {
 
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
+  if (!batches_requests() || (shape.exact && !shape.quarantined)) return kNoLimit;
   // Nodes after a cut see all rows of a request at once.
   if (program_->tail != nullptr || packs_whole_requests()) return kNoLimit;
   if (Packs(shape)) return MaxPackedRows(shape.sizes[proof_->packing->sequence_axis()]);
@@ -87,12 +81,6 @@ bool Model::Packs(const RequestShape& shape) const {
   const int64_t length = shape.sizes[proof_->packing->sequence_axis()];
   if (length > proof_->packing->longest()) return false;
   const bool whole = program_->tail != nullptr || packs_whole_requests();
-  // The packed form was made from the model where no size decides anything, unless a RequestProof
-  // looked at it.
-  if (!packs_whole_requests() && proof_->slices != nullptr &&
-      proof_->slices->AnyDecides(shape.sizes)) {
-    return false;
-  }
   return !whole || shape.rows <= MaxPackedRows(length);
 }
 
@@ -256,12 +244,10 @@ absl::Status Model::CheckArena(const Recipe& recipe) const {
                    " (a smaller reprise.max_batch_tokens makes smaller replays)"));
 }
 
-bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
+bool Model::IsQuarantined(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < proof_->axes.size(); ++i) {
-    const int64_t proved = padding_.proved_to(i);
-    if (proved == PaddingProgress::kAnySize || !proof_->certified.contains(proof_->axes[i].label))
-      continue;
-    if (buckets()->Fit(proof_->axes[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
+    if (!quarantine_.Contains(i) || !proof_->certified.contains(proof_->axes[i].label)) continue;
+    if (buckets()->Fit(proof_->axes[i].label, sizes[i]).value_or(sizes[i]) > 0) return true;
   }
   return false;
 }
@@ -269,14 +255,14 @@ bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
 std::set<std::string> Model::Paddable() const {
   std::set<std::string> symbols = paddable_;
   for (size_t i = 0; i < proof_->axes.size(); ++i) {
-    if (padding_.proved_to(i) != PaddingProgress::kAnySize) symbols.erase(proof_->axes[i].symbol);
+    if (quarantine_.Contains(i)) symbols.erase(proof_->axes[i].symbol);
   }
   return symbols;
 }
 
 AxisCertificate Model::CertificateOf(size_t axis) const {
-  const std::shared_ptr<const AxisCertificate> finished = padding_.Finished(axis);
-  return finished == nullptr ? proof_->axes[axis].certificate : *finished;
+  const std::shared_ptr<const AxisCertificate> taken = quarantine_.CertificateOf(axis);
+  return taken == nullptr ? proof_->axes[axis].certificate : *taken;
 }
 
 absl::Status Model::LookAtFiles() const { return program_->owner->parameters().LookAtFiles(); }
@@ -284,14 +270,6 @@ absl::Status Model::LookAtFiles() const { return program_->owner->parameters().L
 bool Model::packs_only() const {
   return std::any_of(proof_->axes.begin(), proof_->axes.end(),
                      [](const ModelAxis& axis) { return axis.certificate.only_packed(); });
-}
-
-bool Model::packs_any_mask() const {
-  if (proof_->packing == nullptr || !proof_->packing->takes_any_mask()) return false;
-  return std::all_of(proof_->axes.begin(), proof_->axes.end(), [&](const ModelAxis& axis) {
-    if (axis.is_batch && axis.certificate.asks_of_masks()) return false;
-    return axis.certificate.proved || packs_whole_requests() || proof_->any_mask_measured;
-  });
 }
 
 }  // namespace reprise

@@ -30,7 +30,7 @@
 #include "runtime/engine/model/batch_target.h"
 #include "runtime/engine/model/model_traffic.h"
 #include "runtime/engine/model/model_view.h"
-#include "runtime/engine/model/padding_progress.h"
+#include "runtime/engine/model/padding_quarantine.h"
 #include "runtime/engine/types/input_signature.h"
 #include "runtime/engine/types/request.h"
 #include "runtime/recipe/key.h"
@@ -83,8 +83,8 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::vector<ModelAxis>& axes() const { return proof_->axes; }
   // Returns whether the value of an input decides a shape: every request runs at its exact sizes.
   bool has_shape_inputs() const { return !signature_->shape_inputs.empty(); }
-  // Returns how far the certificates are proved: see Engine::ConfirmPadding.
-  PaddingProgress& padding() const { return padding_; }
+  // Returns the axes whose certificates an audit took away.
+  PaddingQuarantine& quarantine() const { return quarantine_; }
   // Returns the sizes of other axes for which the certificates hold. Null where no size decides
   // anything that matters to padding.
   SizeSlices* slices() const { return proof_->slices.get(); }
@@ -138,9 +138,6 @@ class Model : public std::enable_shared_from_this<Model> {
   // Returns whether a request that is not packed runs exact: an axis is certified for packing
   // alone.
   bool packs_only() const;
-  // Returns whether a request whose masks forbid padding is packed as well: nothing is padded
-  // there.
-  bool packs_any_mask() const;
   // Returns all buckets in force: sizes by axis label, of a packed model the number of tokens.
   // nullopt where there are more than `most`: each axis multiplies their number.
   std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = BucketPolicy::kMostListed) const;
@@ -204,11 +201,10 @@ class Model : public std::enable_shared_from_this<Model> {
   int64_t parameter_bytes() const;
 
   // Checks a request against the signature and sizes it. INVALID_ARGUMENT naming the input and both
-  // values when shapes disagree. Reads the bytes of shape inputs, and of guards whose rows must not
-  // be all zero.
+  // values when shapes disagree. Reads the bytes of shape inputs, and of lengths.
   absl::StatusOr<RequestShape> Measure(const Request& request) const;
   // Returns `shape` as Measure would return it by now, if that is something else: padding may have
-  // been proved, or refuted, since.
+  // been refuted since, or a slice of sizes looked at.
   std::optional<RequestShape> MeasureAgain(const RequestShape& shape) const;
 
   // Returns the symbols of the axes along which any size may be padded by now.
@@ -230,10 +226,9 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // Marks a request that may not be padded, or not yet, in any case.
   void HoldBack(RequestShape& shape) const;
-  // Returns whether padding is not proved (yet) at the bucket of `sizes`.
-  bool BeyondProof(const std::vector<int64_t>& sizes) const;
-  // Returns whether its masks count where the certificates ask for that.
-  bool MasksAllowPadding(const Request& request) const;
+  // Returns whether an audit took away the certificate of an axis that these sizes are padded
+  // along.
+  bool IsQuarantined(const std::vector<int64_t>& sizes) const;
   // Returns whether its lengths of rows end where the request does.
   bool LengthsAreInside(const Request& request, const RequestShape& shape) const;
   // Steps of Measure, which fill in `result`. Returns the shapes of the inputs, null for the left
@@ -265,7 +260,7 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::function<void(const std::string&)> log_;
   // Self-synchronised.
   const ModelTraffic traffic_;
-  mutable PaddingProgress padding_;  // a model that serves is constant but for its proof
+  mutable PaddingQuarantine quarantine_;  // a model that serves is constant but for this
 };
 
 }  // namespace reprise

@@ -121,13 +121,6 @@ struct ModelOptions {
   // Labels of the buckets that are captured before requests need them, so that a suggestion of more
   // names them as well.
   std::vector<std::string> warmup;
-  // Engine::Load measures padding at small sizes only, and the caller must call
-  // Engine::ConfirmPadding for the large ones; until it has, requests of large buckets wait, or run
-  // exact.
-  bool confirm_padding_later = false;
-  // With it: where the model is a decoder, whose steps pad nothing, Engine::Load leaves all of the
-  // measurement to Engine::ConfirmPadding, which begins with the first request that is not a step.
-  bool defer_padding = false;
   // Constants that requests may send, by name, see engine/load/promotion.h; `promote_found`: also
   // constants that differ in other versions of the model, or in the one that was served under its
   // name.

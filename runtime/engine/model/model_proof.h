@@ -1,4 +1,4 @@
-// ModelProof: the proofs and measurements about padding and packing a model.
+// ModelProof: the proofs about padding and packing a model.
 //
 // Constant once the model is loaded, but for the slices of sizes that are looked at while it
 // serves.
@@ -16,21 +16,14 @@
 
 namespace reprise {
 
-struct PendingProof;
-
 struct ModelProof {
   std::vector<ModelAxis> axes;             // each with its certificate
   std::vector<OutputShape> output_shapes;  // empty where no axis was fitted
   std::set<std::string> certified;         // labels of the certified axes
   std::shared_ptr<const Packing> packing;  // null where the model is padded
   std::string packing_refusal;             // empty: packed, or packing was not requested
-  std::string packing_reason;              // empty: not packed, or as its axes may be padded
-  // Packed answers were the same under masks that no padded request may have. Measured where the
-  // ops do not prove padding harmless.
-  bool any_mask_measured = false;
-  // The part that Engine::ConfirmPadding goes on with; null: nothing is left.
-  std::shared_ptr<const PendingProof> pending;
-  std::unique_ptr<SizeSlices> slices;  // null where no size decides anything
+  std::string packing_reason;              // empty: not packed, or rows of a request keep apart
+  std::unique_ptr<SizeSlices> slices;      // null where no size decides anything
 };
 
 }  // namespace reprise

@@ -166,7 +166,7 @@ bool SectionPadding::ProveLive(const Graph& merged, int64_t step) {
   }
   // Sizes are no multiples of it: this has been tried.
   if (absl::c_none_of(steps, [&](const auto& one) { return one.second == step; })) return false;
-  absl::StatusOr<LiveForm> form = MakeLiveForm(merged, "", symbols, wanted, {}, steps);
+  absl::StatusOr<LiveForm> form = MakeLiveForm(merged, "", symbols, wanted, steps);
   if (!form.ok() || !RunLoadPasses(form->graph).ok()) return false;
   for (LiveForm::Axis& live : form->axes) {
     const auto axis =

@@ -28,7 +28,6 @@ absl::StatusOr<Packing> Packing::Make(const Graph& symbolic, const PackOptions& 
   Graph by_request = symbolic;
   packing.has_request_scales_ = !ScaleByRequest(by_request).empty();
   ASSIGN_OR_RETURN(packing.graph_, PackTokens(by_request, options));
-  packing.takes_any_mask_ = TakesAnyMask(*packing.graph_);
   packing.fingerprint_ = FingerprintGraph(*packing.graph_);
   packing.sequence_axis_ = sequence_axis;
   packing.longest_ = options.longest;

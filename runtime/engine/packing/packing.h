@@ -3,9 +3,7 @@
 // The model's graph becomes one over tokens and segments (passes/pack/pack_tokens.h). A recipe of
 // it is compiled for a number of tokens; the segments that it has room for follow from that. A
 // replay computes the tokens that requests brought and no others, so a larger recipe costs
-// addresses, not time. Requests with rows longer than `longest`, and requests that must not be
-// padded (for the sake of their masks alone only where `takes_any_mask` is not so), run at their
-// exact sizes on the model's own graph.
+// addresses, not time. Requests with rows longer than `longest` run on the model's own graph.
 //
 // A model that may not be padded may be packed: where a node looks at a whole request (the range
 // that DynamicQuantizeLinear takes its scale from), it then looks at each request alone
@@ -53,9 +51,6 @@ class Packing {
   // Returns whether something is quantised by the range of its request, which rows of a request
   // share.
   bool has_request_scales() const { return has_request_scales_; }
-  // Returns whether its answers equal the model's under all masks: a row may leave no key to a
-  // query.
-  bool takes_any_mask() const { return takes_any_mask_; }
   int64_t max_segments() const { return max_segments_; }
   // Returns the numbers of tokens that recipes are compiled for, ascending: powers of two, and the
   // largest. The largest holds a segment of `longest`, and as many segments as there may be.
@@ -76,7 +71,6 @@ class Packing {
   int sequence_axis_ = -1;
   int64_t longest_ = 0;
   bool has_request_scales_ = false;
-  bool takes_any_mask_ = false;
   int64_t max_segments_ = 0;
   std::vector<int64_t> buckets_;
 };

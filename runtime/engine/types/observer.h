@@ -87,7 +87,7 @@ struct ReplayRecord {
 
 // Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused,
 // or padding is switched off in the model's configuration.
-enum class AxisPadding { kProved, kMeasured, kRefused, kOff };
+enum class AxisPadding { kProved, kRefused, kOff };
 
 // The facts about a model that are known when it is ready.
 struct ModelObserverSpec {
@@ -127,10 +127,6 @@ class ModelObserver {
   virtual void OnTune(absl::string_view bucket) {}
   // Called when a recipe of this bucket is made again within a minute of its eviction.
   virtual void OnThrash(absl::string_view bucket) {}
-  virtual void OnProbe(int64_t duration_ns) = 0;
-  // Called when the certificate of an axis (index in ModelObserverSpec::axes) did not hold at long
-  // sizes.
-  virtual void OnAxisRefused(size_t axis) {}
   // Called for a model that is cut where data decides shapes: when a node at a cut, or a section
   // after one, ran.
   virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}

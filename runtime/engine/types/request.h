@@ -58,10 +58,10 @@ struct RequestShape {
   // The sizes of the variant that the request needs, by symbol.
   std::map<std::string, int64_t> own_sizes;
   std::vector<OwnValue> own_values;  // values of promoted constants: the same in all of a batch
-  bool exact = false;  // must not be padded, in spite of all certificates: see must_count
+  bool exact = false;                // must not be padded, in spite of all certificates
   // In force when it was measured: the buckets under which it was admitted hold for it.
   std::shared_ptr<const BucketPolicy> buckets;
-  bool unproved = false;  // exact only because padding at its sizes is not proved (yet)
+  bool quarantined = false;  // exact only because an audit took a certificate away
   // Exact only because the decisions of its sizes have not been examined yet: see SizeSlices.
   bool in_new_slice = false;
   // Set by the caller.

@@ -126,6 +126,13 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
     if (paddings[1].is_constant() && paddings[2].Is(paddings[1].value)) return paddings[1];
     return LowOrUnknown(std::max(*paddings[1].Depth(), *paddings[2].Depth()));
   }
+  // An infinite number in the padding, or one that is none, stays above whatever is added.
+  for (size_t i = 0; i < paddings.size(); ++i) {
+    const bool unknown = paddings[i].kind != PaddingValue::Kind::kConstant;
+    if ((op == AddOp::kName || op == SubOp::kName) && unknown && context.input(i).unbounded) {
+      return PaddingValue::Unknown();
+    }
+  }
   if (op == AddOp::kName) return LowSum(paddings[0], 1, paddings[1]);
   if (op == SubOp::kName) return LowSum(paddings[0], -1, paddings[1]);
   if (op == MulOp::kName) {

@@ -374,9 +374,8 @@ void AveragePoolAxis(AxisContext& context) {
 // Elements that are not there count as zeros do.
 void LpPoolAxis(AxisContext& context) { WindowsAxis(context, Nothing::kZero); }
 void MaxPoolAxis(AxisContext& context) {
-  // Its second result counts over all dims but the first two.
-  const auto& along = context.input(0).along;
-  if (context.IsRead(1) && absl::c_any_of(along, [](const Positions& p) { return p.dim >= 2; })) {
+  // Its second result counts over all dims.
+  if (context.IsRead(1) && !context.input(0).along.empty()) {
     context.Doubt("counts where the largest lie over all positions of");
   }
   WindowsAxis(context, Nothing::kLowest);

@@ -14,7 +14,7 @@ bool KnowsParts(AxisRule rule);
 // axis_elementwise.cc
 AxisOf ElementwiseAxis;  // position i depends on position i of all operands
 AxisOf KnownAxis;        // depends on shapes alone: a constant wherever shapes are
-AxisOf UnknownAxis;      // nothing is known: for the measurement to say
+AxisOf UnknownAxis;      // nothing is known: the axis is not padded
 
 // axis_products.cc
 AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis, EinsumAxis;
@@ -22,6 +22,9 @@ AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProduc
 // axis_movement.cc
 AxisOf TransposeAxis, ExpandAxis, TileAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis, DataAxis,
     GatherElementsAxis, OneHotAxis;
+
+// axis_rearrange.cc
+AxisOf PadAxis, PlanesAxis, ReverseSequenceAxis, EmbedLayerNormAxis, RotaryAxis;
 
 // axis_joins.cc
 AxisOf ViewAxis, ConcatAxis;
@@ -54,7 +57,7 @@ inline bool MayBeZeros(const Positions& positions) {
          positions.padding.kind == PaddingValue::Kind::kUnknown;
 }
 
-// Zero times infinity is no number: whether it comes to that is for the measurement to say.
+// Zero times infinity is no number: whether it comes to that is not known.
 inline constexpr char kTakesOut[] = "takes out with zeros what may overflow in the padding of";
 
 // Words of ReduceMean, which others say for it.

@@ -13,6 +13,7 @@ namespace reprise {
 struct UnevenDims {
   uint64_t along = 0;    // bit i: along the dim that has i dims after it
   bool unknown = false;  // the ops do not tell: along others too
+  bool unread = false;   // nor whether it is the same table at all sizes
 
   bool even() const { return along == 0 && !unknown; }
   bool Along(int64_t dims_behind) const {

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "runtime/graph/elements.h"
-#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/live/live_extents.h"
@@ -31,23 +29,9 @@ bool HasWindows(const Graph& graph) {
                         [&](NodeId id) { return FactsOf(graph.node(id).op).SlidesWindows(); });
 }
 
-bool MayHoldWeakMasks(const Graph& graph) {
-  const auto is_weak = [](double one) {
-    return one <= ops::kWeakestMask && one > ops::kOutOfReach;
-  };
-  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
-    return absl::c_any_of(graph.node(id).inputs, [&](ValueId input) {
-      const Tensor* constant = graph.ConstantOf(input);
-      return constant != nullptr && IsFloating(constant->dtype()) &&
-             !AllElements(*constant, [&](double one) { return !is_weak(one); });
-    });
-  });
-}
-
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted,
-                                      const std::set<std::string>& windowless,
                                       const std::map<std::string, int64_t>& steps) {
   if (IsQuantised(symbolic)) return absl::UnimplementedError("its windows slide over bytes");
   LiveForm form = {.graph = symbolic};
@@ -56,7 +40,6 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
     axes.others.erase(symbol);
     absl::StatusOr<LiveExtents> extents = LiveExtents::Find(form.graph, axes);
     if (!extents.ok()) return extents.status();
-    if (!extents->has_windows() && !windowless.contains(symbol)) continue;
     LiveForm::Axis axis = {.symbol = symbol, .smallest = extents->smallest()};
     for (const Extent& extent : extents->all()) {
       if (!extent.is_whole()) axis.extents.push_back(extent);
@@ -67,7 +50,6 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
     if (!form.graph.Compact()) return absl::InternalError("the live form has a cycle");
     form.axes.push_back(std::move(axis));
   }
-  if (form.axes.empty()) return absl::NotFoundError("no windows slide along its axes");
   std::vector<LiveOutputs::Axis> live;
   for (const LiveForm::Axis& axis : form.axes) {
     if (!axis.has_input) continue;

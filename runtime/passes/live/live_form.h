@@ -1,7 +1,7 @@
 // MakeLiveForm: a model whose nodes find the border of each request where its recipe has padding.
 //
-// Behind convolutions and pools with strides a request has fewer positions than it was sent with,
-// and nodes look ahead, average and normalise over them. The form has an input for each axis,
+// Nodes look ahead, average and normalise over the positions of a request, which are fewer than it
+// was sent with after convolutions and pools with strides. The form has an input for each axis,
 // "reprise.live.<symbol>", bool [batch, axis]: ones for the positions of each row. From these it
 // knows where every value of a row ends (ops/windows/live.h), and past that end a node reads the
 // number that its own border would hold:
@@ -50,19 +50,14 @@ struct LiveForm {
 };
 
 // `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's
-// axes but the batch; `windowless`: those of `wanted` that are made live though no windows slide
-// along them; `steps`: as LiveAxes has them, and the form is for. NOT_FOUND: windows slide along
-// none of the others, and there is none of these. UNIMPLEMENTED: windows slide over bytes.
+// axes but the batch; `steps`: as LiveAxes has them, and the form is for. NOT_FOUND: the model
+// takes none of the sizes that it is read at. UNIMPLEMENTED: windows slide over bytes.
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted,
-                                      const std::set<std::string>& windowless = {},
                                       const std::map<std::string, int64_t>& steps = {});
 
 // Convolutions or pools are among its nodes.
 bool HasWindows(const Graph& graph);
-
-// Returns whether it may hide positions by numbers that are no lower than scores may be.
-bool MayHoldWeakMasks(const Graph& graph);
 
 }  // namespace reprise

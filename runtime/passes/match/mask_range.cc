@@ -17,7 +17,7 @@ namespace {
 
 std::optional<Range> Joined(const std::optional<Range>& a, const std::optional<Range>& b) {
   if (!a.has_value() || !b.has_value()) return std::nullopt;
-  return Range{std::min(a->least, b->least), std::max(a->most, b->most), a->clear && b->clear};
+  return Range{std::min(a->least, b->least), std::max(a->most, b->most)};
 }
 
 std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
@@ -26,8 +26,7 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
     std::optional<Range> range;
     const bool numbers = AllElements(*constant, [&](double number) {
       if (!range.has_value()) range = Range{number, number};
-      range = {std::min(range->least, number), std::max(range->most, number),
-               range->clear && Range::IsClear(number)};
+      range = {std::min(range->least, number), std::max(range->most, number)};
       return !std::isnan(number);
     });
     return numbers ? range : std::nullopt;
@@ -54,7 +53,7 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
     if (!a.has_value() || !b.has_value()) return std::nullopt;
     const double least = a->least - b->most, most = a->most - b->least;
     if (!std::isfinite(least) || !std::isfinite(most)) return std::nullopt;
-    return Range{least, most, least >= Range::kKeepsAll};
+    return Range{least, most};
   }
   if (node.op == MulOp::kName) {
     const std::optional<Range> a = of(0), b = of(1);
@@ -66,7 +65,7 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
                      [](double corner) { return std::isfinite(corner); })) {
       return std::nullopt;
     }
-    return Range{*least, *most, *least >= Range::kKeepsAll};
+    return Range{*least, *most};
   }
   return std::nullopt;
 }

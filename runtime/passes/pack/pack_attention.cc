@@ -74,14 +74,16 @@ absl::Status Packer::AddAttended(const Site& site, std::vector<ValueId>& inputs)
   return absl::OkStatus();
 }
 
-void Packer::NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const {
-  const bool clear = mask.range.has_value() && mask.range->clear;
-  if (site.has(3) && mask.exact && clear) attributes.Set(kAnyMask, int64_t{1});
+absl::Status Packer::TakeMask(const Site& site, const Pairs& mask, Attributes& attributes) const {
+  if (!mask.exact) {
+    return Refuse(site, "it joins masks that might hide a key more deeply than the model does");
+  }
   int parts = 0;
   for (ValueId Pairs::*part : kParts) parts += mask.*part != kNone;
-  if (parts > 1 && mask.exact && std::isfinite(mask.lowest)) {
+  if (parts > 1 && std::isfinite(mask.lowest)) {
     attributes.Set("lowest", static_cast<float>(mask.lowest));
   }
+  return absl::OkStatus();
 }
 
 absl::Status Packer::PackAttention(const Site& site) {
@@ -100,7 +102,7 @@ absl::Status Packer::PackAttention(const Site& site) {
   inputs.insert(inputs.end(), {mask.key, mask.table, segments_});
   Attributes attributes = site.attributes();
   attributes.Set("longest", options_.longest);
-  NoteMask(site, mask, attributes);
+  RETURN_IF_ERROR(TakeMask(site, mask, attributes));
   return Emit(site, SegmentAttentionOp::kName, std::move(inputs), std::move(attributes));
 }
 
@@ -133,7 +135,7 @@ absl::Status Packer::EmitRelative(const Site& site, std::vector<ValueId> inputs,
   attributes.Set("scale", site.attributes().Float("scale", 1));
   attributes.Set("nan_to_zero", site.attributes().Int("nan_to_zero", 0));
   attributes.Set("longest", options_.longest);
-  NoteMask(site, mask, attributes);
+  RETURN_IF_ERROR(TakeMask(site, mask, attributes));
   return Emit(site, RelativeAttentionOp::kName, std::move(inputs), std::move(attributes));
 }
 

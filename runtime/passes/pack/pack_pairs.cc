@@ -16,13 +16,12 @@ namespace reprise::pack {
 namespace {
 
 // Added to a score, so little leaves nothing of it.
-constexpr double kLowestFill = Range::kHides;
+constexpr double kLowestFill = -1e30;
 constexpr double kNothingBesideAFill = 1e20;
 
 std::optional<Range> SumOf(const std::optional<Range>& a, const std::optional<Range>& b) {
   if (!a.has_value() || !b.has_value()) return std::nullopt;
-  const bool near = std::max(a->most, b->most) <= kNothingBesideAFill;
-  return Range{a->least + b->least, a->most + b->most, a->clear && b->clear && near};
+  return Range{a->least + b->least, a->most + b->most};
 }
 
 }  // namespace
@@ -156,10 +155,7 @@ absl::Status Packer::PackPairsChoice(const Site& site) {
     if (KnownScalar(twins_.a, site.inputs[kept].a) != 0.0) {
       ASSIGN_OR_RETURN(const Pairs numbers, PairsOf(site, site.inputs[kept]));
       RETURN_IF_ERROR(JoinChoice(numbers, *fill, sum));
-      if (sum.exact) {
-        range.most = std::max(range.most, numbers.range->most);
-        range.clear = numbers.range->clear;
-      }
+      if (sum.exact) range.most = std::max(range.most, numbers.range->most);
     }
     if (sum.exact) sum.range = range;
     pairs_[site.outputs[0].a] = sum;

@@ -3,9 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/attention/relative_attention.h"
-#include "runtime/ops/attention/relative_attention_op.h"
-#include "runtime/ops/attention/segment_op.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/pack/packer.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -28,19 +25,6 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
 }
 
 }  // namespace
-
-bool TakesAnyMask(const Graph& packed) {
-  for (const NodeId id : packed.NodeIds()) {
-    const Node& node = packed.node(id);
-    const bool relative = node.op == RelativeAttentionOp::kName;
-    if (!relative && node.op != SegmentAttentionOp::kName) continue;
-    const bool masked = node.input(RelativeAttentionOp::kMask) != kNone ||
-                        (relative && node.input(RelativeAttentionOp::kQueryMask) != kNone);
-    if (!masked) continue;
-    if (node.attributes.Int(kAnyMask, 0) == 0) return false;
-  }
-  return true;
-}
 
 absl::StatusOr<Graph> PackTokens(const Graph& symbolic, const PackOptions& options) {
   constexpr int64_t kShortest = 3;

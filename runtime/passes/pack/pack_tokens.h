@@ -45,13 +45,6 @@ inline constexpr char kSegmentsInput[] = "reprise.segments";
 inline constexpr char kRequestTokensInput[] = "reprise.request_tokens";
 inline constexpr char kRequestRowsInput[] = "reprise.request_rows";
 
-// An attribute of reprise.SegmentAttention. 1: a query that sees no key at all has the model's
-// result. Otherwise keys that both mask and bias hide may score lower than there, or a hidden score
-// is not so low that it is the same for all keys.
-inline constexpr char kAnyMask[] = "any_mask";
-// All nodes do so: a packed request is answered as it is alone, whatever its masks hold.
-bool TakesAnyMask(const Graph& packed);
-
 // UNIMPLEMENTED naming the node (input, output) that cannot be packed, and why; otherwise
 // errors as of Specialize and the passes.
 absl::StatusOr<Graph> PackTokens(const Graph& symbolic, const PackOptions& options);

@@ -146,8 +146,9 @@ class Packer {
   // whose mask also varies with the query.
   absl::Status EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                             const std::vector<ValueId>& tables);
-  // Notes whether the mask hides keys exactly as the model does (kAnyMask), and how low it gets.
-  void NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
+  // Says how low the mask gets, where several parts of it are added. Refuses one that may hide keys
+  // more deeply than the model does.
+  absl::Status TakeMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
   absl::Status PackEmbedding(const Site& site);
   absl::Status PackGather(const Site& site);
   // "first" or "last": the token of a row that lies at `a` in the first graph and at `b` in the

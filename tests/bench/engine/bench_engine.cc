@@ -142,13 +142,9 @@ int main(int argc, char** argv) {
                             .packing = packing,
                             .precision = precision,
                             .weights = weights,
-                            .capture = capture,
-                            .confirm_padding_later = true});
+                            .capture = capture});
   if (!model.ok()) return Fail(std::string(model.status().message()));
   json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
-  // The daemon does this after readiness, too.
-  engine.ConfirmPadding(**model);
-  loaded["confirmed_ns"] = clock.NowNs() - start;
   for (const ModelAxis& axis : (*model)->axes()) {
     loaded["axes"].push_back({{"label", axis.label}, {"certified", axis.certificate.certified}});
   }

@@ -52,7 +52,6 @@ class CountingObserver final : public Observer {
     void OnCacheRequest(bool) override {}
     void OnCacheSize(int64_t, int64_t) override {}
     void OnEviction(EvictionReason) override {}
-    void OnProbe(int64_t) override {}
     void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
       std::cerr << "reference kernel: " << op << " at " << node << "\n";
     }

@@ -86,14 +86,8 @@ StoredModelKey StoredRecipeOfATest::model_key() const {
 }
 
 std::string StoredRecipeOfATest::findings() const {
-  const AxisCertificate padded = {.axis = "batch",
-                                  .certified = true,
-                                  .guards = {"x", "mask"},
-                                  .masks = {"mask"},
-                                  .must_count = {{"mask", CountingPlaces::kOne}},
-                                  .together = {{"x", CountingPlaces::kAll}},
-                                  .proved = true,
-                                  .reason = "proved"};
+  const AxisCertificate padded = {
+      .axis = "batch", .certified = true, .guards = {"x", "mask"}, .reason = "proved"};
   const AxisCertificate refused = {.axis = "sequence", .mixing = "node", .reason = "mixes"};
   const AffineDim plain = {.constant = 3, .factors = {1, 0}};
   const AffineDim product = {.factors = {0, 2},

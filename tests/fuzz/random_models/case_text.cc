@@ -25,7 +25,7 @@ std::string CaseText(const TestCase& test) {
     absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text, "# contents ", test.contents, test.packed ? ", packed" : "",
-                  test.confirmed ? ", confirmed" : "", test.wild ? ", wild" : "", "\n");
+                  test.wild ? ", wild" : "", "\n");
   return text + Print(test.graph);
 }
 
@@ -52,7 +52,6 @@ absl::StatusOr<TestCase> ParseCase(const std::string& text) {
     } else if (absl::ConsumePrefix(&line, "# contents ")) {
       test.wild = absl::StrContains(line, "wild");
       test.packed = absl::StrContains(line, "packed");
-      test.confirmed = absl::StrContains(line, "confirmed");
       const std::vector<std::string> parts = absl::StrSplit(line, ',');
       if (!absl::SimpleAtoi(parts[0], &test.contents)) {
         return absl::InvalidArgumentError(absl::StrCat("'", parts[0], "' is no seed"));

@@ -11,7 +11,7 @@ namespace reprise::fuzz {
 // Returns the graph's text form after lines of comment:
 //
 //   # request batch=2 sequence=5
-//   # contents 17, packed, confirmed
+//   # contents 17, packed
 //   graph { ...
 std::string CaseText(const TestCase& test);
 absl::StatusOr<TestCase> ParseCase(const std::string& text);

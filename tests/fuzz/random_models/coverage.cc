@@ -13,7 +13,7 @@
 namespace reprise::fuzz {
 namespace {
 
-constexpr const char* kVerdicts[] = {"proved", "measured", "refused"};
+constexpr const char* kVerdicts[] = {"proved", "packed", "refused"};
 
 // Returns the words of a message without its numbers and names, which differ from model to model.
 std::string Kind(absl::string_view message) {

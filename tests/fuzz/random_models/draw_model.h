@@ -18,7 +18,6 @@ struct TestCase {
   std::vector<Sizes> requests;  // one size for every symbol
   uint64_t contents = 1;        // seed of requests' contents
   bool packed = false;          // where the model can be
-  bool confirmed = false;       // padding is measured at large sizes too, before requests come
   bool wild = false;            // some requests hold infinities, NaN and huge numbers
   std::map<std::string, std::vector<Dim>> declared;  // dims of outputs, where the model says them
 };

@@ -145,8 +145,7 @@ int RunMany(const Flags& flags) {
     const double seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
     if (seconds > 5) {
       std::cout << "seed " << seed << " took " << seconds << " s, loading " << verdict.loading
-                << ", confirming " << verdict.confirming << ", asking " << verdict.asking
-                << std::endl;
+                << ", asking " << verdict.asking << std::endl;
     }
     for (const std::string& refusal : verdict.refusals) {
       std::cout << "seed " << seed << " is refused what can be answered: " << refusal << std::endl;

@@ -161,7 +161,7 @@ class Shrinker {
 
   bool SimplerOptions() {
     bool any = false;
-    for (bool TestCase::*option : {&TestCase::packed, &TestCase::confirmed, &TestCase::wild}) {
+    for (bool TestCase::*option : {&TestCase::packed, &TestCase::wild}) {
       if (!(best_.*option)) continue;
       TestCase test = best_;
       test.*option = false;

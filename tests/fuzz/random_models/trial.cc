@@ -155,12 +155,8 @@ absl::StatusOr<std::shared_ptr<Model>> Trials::Load(const TestCase& test, const 
                           .no_padding = no_padding,
                           .packing = test.packed && !exact ? PackingMode::kAuto : PackingMode::kOff,
                           .capture = CapturePolicy::kInline,
-                          .tune = TuneMode::kOff,
-                          .confirm_padding_later = true});
+                          .tune = TuneMode::kOff});
   });
-  if (model.ok() && !exact && test.confirmed) {
-    AddTime(verdict.confirming, [&] { engine_.ConfirmPadding(**model); });
-  }
   std::filesystem::remove(path);
   return model;
 }
@@ -272,9 +268,9 @@ Verdict Trials::Run(const TestCase& test) {
   std::set<std::string> labels = {"none of the axes"};
   for (size_t i = 0; i < (*model)->axes().size(); ++i) {
     const AxisCertificate certificate = (*model)->CertificateOf(i);
-    ++verdict.certificates[certificate.proved      ? "proved"
-                           : certificate.certified ? "measured"
-                                                   : "refused"];
+    ++verdict.certificates[certificate.only_packed() ? "packed"
+                           : certificate.certified   ? "proved"
+                                                     : "refused"];
     labels.insert((*model)->axes()[i].label);
   }
   if ((*model)->axes().size() > 0) labels.erase("none of the axes");

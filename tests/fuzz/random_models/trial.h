@@ -51,8 +51,8 @@ struct Verdict {
   // refused, padded they are answered with values of the padding.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
-  // Seconds of the processor for loading, for Confirm after readiness, and for answers.
-  double loading = 0, confirming = 0, asking = 0;
+  // Seconds of the processor for loading and for answers.
+  double loading = 0, asking = 0;
 };
 
 class Trials {

@@ -510,8 +510,26 @@ const FlowCase kFlowCases[] = {
     {"UnknownOps", R"(
   input %x: f32[2, 2, $S, 8]
   %y: ? = DepthToSpace(%x) {blocksize = 1} @odd)",
-     kUndecided,
-     "node 'odd' (DepthToSpace) relates positions in a way that is not known, of tokens"},
+     kUndecided, "node 'odd' (DepthToSpace) moves elements across the positions of tokens"},
+    {"PadsOfOtherDims", R"(
+  input %x: f32[2, $S, 8]
+  const %pads: i64[6] = {0, 0, 1, 0, 0, 2}
+  %y: ? = Pad(%x, %pads))",
+     kProved, ""},
+    {"PadsInFront", R"(
+  input %x: f32[2, $S, 8]
+  const %pads: i64[6] = {0, 3, 0, 0, 0, 0}
+  %y: ? = Pad(%x, %pads) @wide)",
+     kUndecided, "node 'wide' (Pad) moves elements across the positions of tokens"},
+    {"LengthsAsAnswer", R"(
+  input %x: f32[2, $S, 8]
+  %shape: ? = Shape(%x)
+  %y: ? = Add(%shape, %shape))",
+     kMixes, "output 'y' holds numbers that follow the size of tokens"},
+    {"IndicesOfPools", R"(
+  input %x: f32[$S, 2, 8]
+  %largest: ?, %y: ? = MaxPool(%x) {kernel_shape = [2]} @pool)",
+     kUndecided, "node 'pool' (MaxPool) counts where the largest lie over all positions of tokens"},
 };
 
 class AxisFlowTest : public testing::TestWithParam<FlowCase> {};

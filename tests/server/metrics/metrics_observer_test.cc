@@ -116,13 +116,11 @@ TEST_F(MetricsObserverTest, CacheEventsReachTheirSeries) {
 TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
   const int64_t sizes[] = {1, 17};
   model->OnRequestLengths(sizes);
-  model->OnProbe(1000);
   model->OnReferenceKernel("Erf", "node_7");
   ExpectLine(
       "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"16\"} 0");
   ExpectLine(
       "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"32\"} 1");
-  ExpectLine("reprise_probes_total{model=\"bert\",version=\"2\"} 1");
   ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
   ExpectLine("reprise_withheld_answers_total{model=\"bert\",version=\"2\"} 0");
   model->OnWithheldAnswer();
@@ -147,7 +145,7 @@ TEST_F(MetricsObserverTest, AxisThatLosesItsCertificateIsSeen) {
                         name, "\",version=\"2\"} 1");
   };
   ExpectLine(verdict("proved"));
-  model->OnAxisRefused(0);
+  model->OnQuarantine(0);
   ExpectLine(series + "0");
   ExpectLine(verdict("refused"));
   EXPECT_THAT(catalogue.Scrape(), Not(HasSubstr(verdict("proved"))));

@@ -51,11 +51,7 @@ struct Server {
       : repository(
             {.folders = {folder.string()},
              .on_settled = [this] { settled.set_value(); },
-             .after_ready =
-                 [this](const Servable& servable) {
-                   fixture.engine.ConfirmPadding(*servable.model);
-                   proved.set_value();
-                 }},
+             .after_ready = [this](const Servable&) { proved.set_value(); }},
             [this](const ModelVersion& version, const std::string& path,
                    const ModelSettings& settings,
                    const NewWeights&) -> absl::StatusOr<std::shared_ptr<const Servable>> {

@@ -51,7 +51,7 @@ TEST_F(ShapeTest, ShapesOfPartsAreThoseThatMeasuringEachWouldGive) {
     EXPECT_EQ(part.shape.tokens, measured->tokens);
     EXPECT_EQ(part.shape.bytes, measured->bytes);
     EXPECT_EQ(part.shape.exact, measured->exact);
-    EXPECT_EQ(part.shape.unproved, measured->unproved);
+    EXPECT_EQ(part.shape.quarantined, measured->quarantined);
     EXPECT_EQ(part.shape.id, "abc");
     EXPECT_TRUE(model.Admits(part.shape).ok());
     rows += part.shape.rows;

@@ -28,14 +28,16 @@ class LoadBudgetModelTest : public testing::Test {
     EXPECT_FALSE(model.ok());
     return std::string(model.status().message());
   }
-  // Loads `b`, none of whose axes is measured, since that would take too much.
-  void ExpectUnmeasured(const ModelBuilder& b, const std::string& reason) {
+  // Loads `b`, a run of which would take gigabytes, by reading it alone.
+  void ExpectRead(const ModelBuilder& b) {
+    const ThreadCpuClock clock;
+    const int64_t start_ns = clock.NowNs();
     const auto model = Load(b);
+    EXPECT_LT(clock.NowNs() - start_ns, 2 * kSecond);
     ASSERT_TRUE(model.ok()) << model.status();
     ASSERT_FALSE((*model)->axes().empty());
     for (const ModelAxis& axis : (*model)->axes()) {
-      EXPECT_FALSE(axis.certificate.certified) << axis.label;
-      EXPECT_THAT(axis.certificate.reason, HasSubstr(reason));
+      EXPECT_TRUE(axis.certificate.certified) << axis.label << ": " << axis.certificate.reason;
     }
   }
 
@@ -43,14 +45,14 @@ class LoadBudgetModelTest : public testing::Test {
   EngineFixture fixture_;
 };
 
-TEST_F(LoadBudgetModelTest, RowsOfAGigabyteAreNotDrawn) {
+TEST_F(LoadBudgetModelTest, RowsOfAGigabyteAreRead) {
   ModelBuilder b;
   b.Input("x", {"batch", "268435456"}).Output("y");
   SetAttribute(b.Node("ReduceMax", {"x"}, {"y"}), "axes", std::vector<int64_t>{1});
-  ExpectUnmeasured(b, "measuring would draw input 'x' of shape [1, 268435456]");
+  ExpectRead(b);
 }
 
-TEST_F(LoadBudgetModelTest, RunsThatNeedGigabytesAreNotTried) {
+TEST_F(LoadBudgetModelTest, GigabytesOfARunAreRead) {
   ModelBuilder b;
   b.Input("x", {"batch", "1"}).Output("y");
   b.Initializer<int64_t>("wide", onnx::TensorProto::INT64, {2}, {1, 300000000});
@@ -58,7 +60,7 @@ TEST_F(LoadBudgetModelTest, RunsThatNeedGigabytesAreNotTried) {
   SetAttribute(b.Node("CumSum", {"e", "axis"}, {"c"}), "reverse", int64_t{1});
   b.Initializer<int64_t>("axis", onnx::TensorProto::INT64, {}, {1});
   SetAttribute(b.Node("ReduceMax", {"c"}, {"y"}), "axes", std::vector<int64_t>{1});
-  ExpectUnmeasured(b, "while a model is loaded runs of up to");
+  ExpectRead(b);
 }
 
 TEST_F(LoadBudgetModelTest, AThousandDimsAreRefusedByName) {
@@ -118,7 +120,7 @@ TEST_F(LoadBudgetModelTest, WeightsAreNotRepeatedToGigabytes) {
   b.Node("Tile", {"w", "times"}, {"tiled"});
   SetAttribute(b.Node("ReduceMax", {"tiled"}, {"row"}), "axes", std::vector<int64_t>{1});
   b.Node("Add", {"x", "row"}, {"y"});
-  ExpectUnmeasured(b, "while a model is loaded runs of up to");
+  ExpectRead(b);
 }
 
 // 2^36 multiplications of constants.

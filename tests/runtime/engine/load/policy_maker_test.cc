@@ -182,7 +182,7 @@ class OpenedBucketsTest : public testing::Test {
 TEST_F(OpenedBucketsTest, ManyLengthsOpenFewBucketsWithTheAnswersOfExactShapes) {
   const auto model = Load();
   ASSERT_NE(model, nullptr);
-  ASSERT_TRUE(model->axes()[1].certificate.proved) << model->axes()[1].certificate.reason;
+  ASSERT_TRUE(model->axes()[1].certificate.certified) << model->axes()[1].certificate.reason;
   const auto exact = Load({.no_padding = {"batch", "sequence"}});
   ASSERT_NE(exact, nullptr);
   std::set<std::string> buckets;

@@ -10,15 +10,11 @@ const std::vector<std::string> kLabels = {"batch", "sequence"};
 const std::vector<std::string> kInputs = {"ids", "mask"};
 
 ModelFindings SomeFindings() {
-  return {.axes = {{.axis = "batch", .certified = true, .reason = "held", .runs = 9},
+  return {.axes = {{.axis = "batch", .certified = true, .reason = "held"},
                    {.axis = "sequence",
                     .certified = true,
                     .guards = {"mask"},
-                    .masks = {"mask"},
-                    .must_count = {{"mask", CountingPlaces::kFirst}},
-                    .together = {{"mask", CountingPlaces::kOne}},
-                    .reason = "held with the mask",
-                    .runs = 21}},
+                    .reason = "held with the mask"}},
           .smallest = {1, 8},
           .decisions = {{}, {"node 'choice' (If) takes a branch", 512}},
           .opens_to = {0, 4096},
@@ -41,7 +37,6 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   ASSERT_EQ(found->axes.size(), 2u);
   EXPECT_TRUE(found->axes[1].certified);
   EXPECT_EQ(found->axes[1].guards, std::vector<std::string>{"mask"});
-  EXPECT_EQ(found->axes[1].masks, std::vector<std::string>{"mask"});
   EXPECT_EQ(found->decisions[0].words, "");
   EXPECT_EQ(found->decisions[1].words, "node 'choice' (If) takes a branch");
   EXPECT_EQ(found->decisions[1].alike_up_to, 512);
@@ -49,12 +44,7 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   EXPECT_TRUE(found->outputs[0].dims[2].open);
   ASSERT_EQ(found->outputs[0].dims[2].products.size(), 1u);
   EXPECT_EQ(found->outputs[0].dims[2].products[0].factor, 4);
-  EXPECT_EQ(found->axes[1].must_count,
-            (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
-  EXPECT_EQ(found->axes[1].together,
-            (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kOne}}));
   EXPECT_EQ(found->axes[1].reason, "held with the mask");
-  EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
   EXPECT_EQ(found->smallest, (std::vector<int64_t>{1, 8}));
   EXPECT_EQ(found->opens_to, (std::vector<int64_t>{0, 4096}));
   ASSERT_EQ(found->outputs.size(), 2u);

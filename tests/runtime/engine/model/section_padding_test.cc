@@ -263,7 +263,7 @@ TEST_F(SectionPaddingTest, SizesInsideASectionAreFollowed) {
 })");
   Fit({{"rows.d0", 3}, {"rows.d1", 8}});
   EXPECT_FALSE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
-  EXPECT_THAT(padding_->Words(), ElementsAre(HasSubstr("answers with a number")));
+  EXPECT_THAT(padding_->Words(), ElementsAre(HasSubstr("holds numbers that follow the size")));
   Read(R"(graph {
   input %rows: f32[rows.d0, rows.d1]
   const %one: f32[1] = {1}

@@ -71,8 +71,7 @@ inline const PaddingCase kBatchTraps[] = {
            b.Node("Softmax", {"similarity"}, {"y"});
          },
      .batch = false,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = true},
 };
 
 }  // namespace reprise

@@ -22,9 +22,9 @@ inline const PaddingCase kCoarseTraps[] = {
            AddCast(b, "edged", "held", onnx::TensorProto::BOOL);
            AddCast(b, "held", "y");
          },
-     .batch = false,
+     .batch = true,
      .sequence = false,
-     .words = "value 'edged', which answers show coarsely"},
+     .words = "moves elements across the positions of sequence"},
     {.name = "PlacesThatMoveBehindACastLikeBool",
      .build =
          [](ModelBuilder& b) {
@@ -33,9 +33,9 @@ inline const PaddingCase kCoarseTraps[] = {
            b.Node("CastLike", {"edged", "like"}, {"held"});
            AddCast(b, "held", "y");
          },
-     .batch = false,
+     .batch = true,
      .sequence = false,
-     .words = "value 'edged', which answers show coarsely"},
+     .words = "moves elements across the positions of sequence"},
     // Rows see each other in a sum that is far beyond 1.
     {.name = "RowsThatMeetBehindATanhThatSaturates",
      .build =
@@ -51,8 +51,8 @@ inline const PaddingCase kCoarseTraps[] = {
            b.Node("Tanh", {"large"}, {"y"});
          },
      .batch = false,
-     .sequence = false,
-     .words = "(ReduceMean) averages over sequence"},
+     .sequence = true,
+     .words = ""},
     {.name = "AnswersThatAreAlwaysZero",
      .build =
          [](ModelBuilder& b) {
@@ -61,9 +61,9 @@ inline const PaddingCase kCoarseTraps[] = {
            b.Node("Neg", {"above"}, {"below"});
            b.Node("Relu", {"below"}, {"y"});
          },
-     .batch = false,
+     .batch = true,
      .sequence = false,
-     .words = "'y' is the same whatever the inputs hold"},
+     .words = "moves elements across the positions of sequence"},
 };
 
 }  // namespace reprise

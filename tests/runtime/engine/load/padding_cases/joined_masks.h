@@ -54,56 +54,53 @@ inline void AddBothAsNumbers(ModelBuilder& b) {
 }
 
 inline const PaddingCase kJoinedTraps[] = {
-    {.name = "CausalAndPaddingInOneWhere",
-     .build =
-         [](ModelBuilder& b) {
-           AddCausal(b);
-           AddKeys(b);
-           b.Node("And", {"causal", "keys"}, {"seen"});
-           AddSeeing(b, "seen");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"},
-     .packs = true,
-     .words = "for rows that do not begin with it",
-     .proved = true,
-     .must_count = CountingPlaces::kFirst},
-    {.name = "WindowAndPaddingInOneWhere",
-     // The window is wider than the sizes measured first: its effect shows at long sizes alone.
-     .build =
-         [](ModelBuilder& b) {
-           AddWindow(b, 20);
-           AddKeys(b);
-           b.Node("And", {"window", "keys"}, {"seen"});
-           AddSeeing(b, "seen");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .packs = true,
-     .proved = true,
-     .must_count = CountingPlaces::kAll},
-    {.name = "WindowBeforeWhatHidesPadding",
-     // ModernBERT does this: the lowest float outside the window, else the mask of padding.
-     .build =
-         [](ModelBuilder& b) {
-           AddWindow(b, 20);
-           b.Node("Unsqueeze", {"attention_mask", "one"}, {"mask_of_keys"});
-           AddCast(b, "mask_of_keys", "counts", onnx::TensorProto::BOOL);
-           AddNumber(b, "nothing", 0);
-           AddNumber(b, "lowest", kLowestFloat);
-           b.Node("Where", {"counts", "nothing", "lowest"}, {"of_keys"});
-           b.Node("Not", {"window"}, {"outside"});
-           b.Node("Where", {"outside", "lowest", "of_keys"}, {"both"});
-           AddAttention(b, "both", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .packs = true,
-     .proved = true,
-     .must_count = CountingPlaces::kAll},
+    {
+        .name = "CausalAndPaddingInOneWhere",
+        .build =
+            [](ModelBuilder& b) {
+              AddCausal(b);
+              AddKeys(b);
+              b.Node("And", {"causal", "keys"}, {"seen"});
+              AddSeeing(b, "seen");
+            },
+        .batch = true,
+        .sequence = true,
+        .packs = true,
+        .words = "",
+    },
+    {
+        .name = "WindowAndPaddingInOneWhere",
+        // The window is wider than the sizes measured first: its effect shows at long sizes alone.
+        .build =
+            [](ModelBuilder& b) {
+              AddWindow(b, 20);
+              AddKeys(b);
+              b.Node("And", {"window", "keys"}, {"seen"});
+              AddSeeing(b, "seen");
+            },
+        .batch = true,
+        .sequence = false,
+        .packs = true,
+    },
+    {
+        .name = "WindowBeforeWhatHidesPadding",
+        // ModernBERT does this: the lowest float outside the window, else the mask of padding.
+        .build =
+            [](ModelBuilder& b) {
+              AddWindow(b, 20);
+              b.Node("Unsqueeze", {"attention_mask", "one"}, {"mask_of_keys"});
+              AddCast(b, "mask_of_keys", "counts", onnx::TensorProto::BOOL);
+              AddNumber(b, "nothing", 0);
+              AddNumber(b, "lowest", kLowestFloat);
+              b.Node("Where", {"counts", "nothing", "lowest"}, {"of_keys"});
+              b.Node("Not", {"window"}, {"outside"});
+              b.Node("Where", {"outside", "lowest", "of_keys"}, {"both"});
+              AddAttention(b, "both", "y");
+            },
+        .batch = true,
+        .sequence = false,
+        .packs = true,
+    },
     {.name = "BiasOfDistancesCutByAsManyFromItsEnd",
      // T5 takes the biases of the last queries in this way, as many as there are keys.
      .build =
@@ -120,9 +117,7 @@ inline const PaddingCase kJoinedTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
-     .packs = true,
-     .proved = true},
+     .packs = true},
     {.name = "BiasOfDistancesCutByFewerFromItsEnd",
      .build =
          [](ModelBuilder& b) {
@@ -140,67 +135,62 @@ inline const PaddingCase kJoinedTraps[] = {
          },
      .batch = true,
      .sequence = false,
-     .words = "decides by the size of sequence"},
-    {.name = "QueriesAndKeysThatCountInOneWhere",
-     .build =
-         [](ModelBuilder& b) {
-           AddKeys(b);
-           AddTurned(b, "keys", "queries", {0, 2, 1});
-           b.Node("And", {"queries", "keys"}, {"seen"});
-           AddSeeing(b, "seen");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"},
-     .packs = true,
-     .words = "for rows that hold it nowhere",
-     .proved = true,
-     .must_count = CountingPlaces::kAll},
-    {.name = "CausalAddedToPadding",
-     // Keys that both hide lie twice as deep: padding comes after every query, and stays hidden.
-     .build =
-         [](ModelBuilder& b) {
-           AddBothAsNumbers(b);
-           b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
-           AddAttention(b, "low.both", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .packs = true,
-     .proved = true,
-     .must_count = CountingPlaces::kNone},
-    {.name = "CausalAddedToPaddingAndCapped",
-     .build =
-         [](ModelBuilder& b) {
-           AddBothAsNumbers(b);
-           AddNumber(b, "lowest", kLowestFloat);
-           b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
-           b.Node("Max", {"low.both", "lowest"}, {"capped"});
-           AddAttention(b, "capped", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"},
-     .proved = true,
-     .must_count = CountingPlaces::kFirst},
-    {.name = "CausalAndIdsThatAreNotPadding",
-     .build =
-         [](ModelBuilder& b) {
-           AddCausal(b);
-           b.Node("Equal", {"input_ids", "none"}, {"is_padding"});
-           b.Node("Not", {"is_padding"}, {"counts"});
-           b.Node("Unsqueeze", {"counts", "one"}, {"keys"});
-           b.Node("And", {"causal", "keys"}, {"seen"});
-           AddSeeing(b, "seen");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"},
-     .packs = true,
-     .proved = true,
-     .must_count = CountingPlaces::kFirst,
-     .mask = "input_ids"},
+     .words = "takes numbers that follow the size of sequence"},
+    {
+        .name = "QueriesAndKeysThatCountInOneWhere",
+        .build =
+            [](ModelBuilder& b) {
+              AddKeys(b);
+              AddTurned(b, "keys", "queries", {0, 2, 1});
+              b.Node("And", {"queries", "keys"}, {"seen"});
+              AddSeeing(b, "seen");
+            },
+        .batch = true,
+        .sequence = true,
+        .packs = true,
+        .words = "",
+    },
+    {
+        .name = "CausalAddedToPadding",
+        // Keys that both hide lie twice as deep: padding comes after every query, and stays hidden.
+        .build =
+            [](ModelBuilder& b) {
+              AddBothAsNumbers(b);
+              b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
+              AddAttention(b, "low.both", "y");
+            },
+        .batch = true,
+        .sequence = true,
+        .packs = true,
+    },
+    {
+        .name = "CausalAddedToPaddingAndCapped",
+        .build =
+            [](ModelBuilder& b) {
+              AddBothAsNumbers(b);
+              AddNumber(b, "lowest", kLowestFloat);
+              b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
+              b.Node("Max", {"low.both", "lowest"}, {"capped"});
+              AddAttention(b, "capped", "y");
+            },
+        .batch = true,
+        .sequence = true,
+    },
+    {
+        .name = "CausalAndIdsThatAreNotPadding",
+        .build =
+            [](ModelBuilder& b) {
+              AddCausal(b);
+              b.Node("Equal", {"input_ids", "none"}, {"is_padding"});
+              b.Node("Not", {"is_padding"}, {"counts"});
+              b.Node("Unsqueeze", {"counts", "one"}, {"keys"});
+              b.Node("And", {"causal", "keys"}, {"seen"});
+              AddSeeing(b, "seen");
+            },
+        .batch = true,
+        .sequence = true,
+        .packs = true,
+    },
     {.name = "LastTokenOfCausalAndPadding",
      .build =
          [](ModelBuilder& b) {
@@ -212,10 +202,8 @@ inline const PaddingCase kJoinedTraps[] = {
            SetAttribute(b.Node("GatherND", {"context", "last"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .packs = true,
-     .must_count = CountingPlaces::kFirst},
+     .sequence = false,
+     .packs = true},
 };
 
 }  // namespace reprise

@@ -33,18 +33,18 @@ inline void AddMaskedSum(ModelBuilder& b, const std::string& of) {
 }
 
 inline const PaddingCase kNumberTraps[] = {
-    {.name = "AverageDividedByTheAverageOfTheMask",
-     .build =
-         [](ModelBuilder& b) {
-           AddAverages(b);
-           AddNumber(b, "least", 1e-9f);
-           b.Node("Max", {"average.mask", "least"}, {"bounded"});
-           b.Node("Div", {"average.x", "bounded"}, {"y"});
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+    {
+        .name = "AverageDividedByTheAverageOfTheMask",
+        .build =
+            [](ModelBuilder& b) {
+              AddAverages(b);
+              AddNumber(b, "least", 1e-9f);
+              b.Node("Max", {"average.mask", "least"}, {"bounded"});
+              b.Node("Div", {"average.x", "bounded"}, {"y"});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "AverageDividedByMoreThanTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -54,8 +54,8 @@ inline const PaddingCase kNumberTraps[] = {
            b.Node("Div", {"average.x", "more"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
-     .words = "(ReduceMean) averages over sequence"},
+     .sequence = true,
+     .words = ""},
     {.name = "AverageTimesTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -63,7 +63,7 @@ inline const PaddingCase kNumberTraps[] = {
            b.Node("Mul", {"average.x", "average.mask"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "LastTokenOfTheRowBefore",
      .build =
          [](ModelBuilder& b) {
@@ -73,8 +73,7 @@ inline const PaddingCase kNumberTraps[] = {
            b.Node("GatherND", {"x", "where"}, {"y"});
          },
      .batch = false,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "NumberOfTheRowAsAnAnswer",
      .build =
          [](ModelBuilder& b) {
@@ -84,8 +83,7 @@ inline const PaddingCase kNumberTraps[] = {
            b.Node("Add", {"mean", "number"}, {"y"});
          },
      .batch = false,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = true},
     {.name = "ZerosBesideInfinity",
      // An id that only padding holds: were any padding of ids as good, zero would meet infinity.
      .build =
@@ -100,8 +98,7 @@ inline const PaddingCase kNumberTraps[] = {
          },
      .vocabulary = kLargeVocabulary,
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"}},
+     .sequence = true},
     {.name = "ZerosBesideWhatDataMayMakeInfinite",
      // A query of padding sees clients' numbers; its result need not stay finite.
      .build =
@@ -113,29 +110,28 @@ inline const PaddingCase kNumberTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
-     .words = "measured, not proved: node 'n' (Mul) takes out with zeros what may overflow"},
-    {.name = "ZerosBesideWhatStaysFinite",
-     // Normalised: divided by the root of a variance and a little.
-     .build =
-         [](ModelBuilder& b) {
-           AddLowMask(b, kLowestFloat, "mask_to_add");
-           AddAttention(b, "mask_to_add", "context");
-           AddNumber(b, "power", 2);
-           AddNumber(b, "little", 1e-5f);
-           AddReduce(b, "ReduceMean", "context", "mean", {2}, true);
-           b.Node("Sub", {"context", "mean"}, {"centred"});
-           b.Node("Pow", {"centred", "power"}, {"squares"});
-           AddReduce(b, "ReduceMean", "squares", "variance", {2}, true);
-           b.Node("Add", {"variance", "little"}, {"more"});
-           b.Node("Sqrt", {"more"}, {"deviation"});
-           b.Node("Div", {"centred", "deviation"}, {"normal"});
-           AddMaskedSum(b, "normal");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .words = ""},
+    {
+        .name = "ZerosBesideWhatStaysFinite",
+        // Normalised: divided by the root of a variance and a little.
+        .build =
+            [](ModelBuilder& b) {
+              AddLowMask(b, kLowestFloat, "mask_to_add");
+              AddAttention(b, "mask_to_add", "context");
+              AddNumber(b, "power", 2);
+              AddNumber(b, "little", 1e-5f);
+              AddReduce(b, "ReduceMean", "context", "mean", {2}, true);
+              b.Node("Sub", {"context", "mean"}, {"centred"});
+              b.Node("Pow", {"centred", "power"}, {"squares"});
+              AddReduce(b, "ReduceMean", "squares", "variance", {2}, true);
+              b.Node("Add", {"variance", "little"}, {"more"});
+              b.Node("Sqrt", {"more"}, {"deviation"});
+              b.Node("Div", {"centred", "deviation"}, {"normal"});
+              AddMaskedSum(b, "normal");
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "IdsThatAreNotOneCount",
      .build =
          [](ModelBuilder& b) {
@@ -148,9 +144,8 @@ inline const PaddingCase kNumberTraps[] = {
            AddSum(b, "left", "y");
          },
      .batch = true,
-     .sequence = false,
-     .words = "it may be padded where 1 in input_ids means padding: say so in config.pbtxt: "
-              "parameters { key: \"reprise.fill.input_ids\" value { string_value: \"1\" } }"},
+     .sequence = true,
+     .words = ""},
     {.name = "MaskOfWhatDoesNotCount",
      .build =
          [](ModelBuilder& b) {
@@ -160,8 +155,8 @@ inline const PaddingCase kNumberTraps[] = {
            AddAttention(b, "mask_to_add", "y");
          },
      .batch = true,
-     .sequence = false,
-     .words = "it may be padded where 1 in the mask means padding"},
+     .sequence = true,
+     .words = ""},
 };
 
 }  // namespace reprise

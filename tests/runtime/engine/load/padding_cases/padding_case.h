@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <ostream>
 #include <string>
-#include <vector>
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -18,18 +15,12 @@ struct PaddingCase {
   void (*build)(ModelBuilder&);
   int64_t vocabulary = kVocabulary;
   bool named_axes = true;
-  bool batch;     // may be padded
-  bool sequence;  // may be padded
-  std::vector<std::string> guards = {};
+  bool batch;            // may be padded
+  bool sequence;         // may be padded
   int64_t longest = 60;  // the model takes no longer requests
   int64_t largest_bucket = 512;
   bool packs = false;
   std::string words = "";  // part of the certificate of the sequence
-  bool proved = false;     // the ops alone prove that the sequence may be padded
-  // The places that rows of a guard must leave; set: requests are drawn with any masks, whole rows
-  // of zeros too.
-  std::optional<CountingPlaces> must_count = std::nullopt;
-  const char* mask = "attention_mask";  // name of the input
 };
 
 inline void PrintTo(const PaddingCase& c, std::ostream* out) { *out << c.name; }

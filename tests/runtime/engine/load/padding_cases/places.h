@@ -24,8 +24,7 @@ inline const PaddingCase kPlaceTraps[] = {
            SetAttribute(node, "batch_dims", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
+     .sequence = false,
      .packs = true},
     {.name = "TokenOfTheLargestId",
      .build =
@@ -34,8 +33,7 @@ inline const PaddingCase kPlaceTraps[] = {
            SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"},
+     .sequence = false,
      .packs = true},
     {.name = "LastTokenOfEachCountedRow",
      .build =
@@ -51,8 +49,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("GatherND", {"x", "places"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
+     .sequence = false,
      .packs = true},
     {.name = "FirstToken",
      .build =
@@ -61,8 +58,7 @@ inline const PaddingCase kPlaceTraps[] = {
            SetAttribute(b.Node("Gather", {"x", "first"}, {"y"}), "axis", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "LastTokenOfTheRow",
      // Padding would be the last one; packed, each request has its own.
      .build =
@@ -96,18 +92,18 @@ inline const PaddingCase kPlaceTraps[] = {
          },
      .batch = true,
      .sequence = false},
-    {.name = "WindowOfTwo",
-     .build =
-         [](ModelBuilder& b) {
-           AddTurned(b, "x", "turned", {0, 2, 1});
-           AddWeights(b, "kernel", {kHidden, kHidden, 2});
-           SetAttribute(b.Node("Conv", {"turned", "kernel"}, {"y"}), "pads",
-                        std::vector<int64_t>{0, 1});
-         },
-     .batch = true,
-     .sequence = true,  // In its live form, which ends with zeros where the request does.
-     .guards = {"reprise.live.sequence"},
-     .proved = true},
+    {
+        .name = "WindowOfTwo",
+        .build =
+            [](ModelBuilder& b) {
+              AddTurned(b, "x", "turned", {0, 2, 1});
+              AddWeights(b, "kernel", {kHidden, kHidden, 2});
+              SetAttribute(b.Node("Conv", {"turned", "kernel"}, {"y"}), "pads",
+                           std::vector<int64_t>{0, 1});
+            },
+        .batch = true,
+        .sequence = true,  // In its live form, which ends with zeros where the request does.
+    },
     {.name = "CausalConvolution",
      .build =
          [](ModelBuilder& b) {
@@ -117,8 +113,7 @@ inline const PaddingCase kPlaceTraps[] = {
                         std::vector<int64_t>{2, 0});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "CausalConvolutionBehindAPad",
      .build =
          [](ModelBuilder& b) {
@@ -129,7 +124,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Conv", {"wide", "kernel"}, {"y"});
          },
      .batch = true,
-     .sequence = true},
+     .sequence = false},
     {.name = "PlacesCountedByTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -168,7 +163,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Sub", {"behind", "before"}, {"y"});
          },
      .batch = true,
-     .sequence = true},
+     .sequence = false},
     {.name = "PlacesAsAWave",
      .build =
          [](ModelBuilder& b) {
@@ -179,8 +174,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Add", {"x", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "AllButTheLastToken",
      .build =
          [](ModelBuilder& b) {
@@ -215,8 +209,7 @@ inline const PaddingCase kPlaceTraps[] = {
            AddSum(b, "left", "y");
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "TheTokenBefore",
      .build =
          [](ModelBuilder& b) {
@@ -226,7 +219,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Add", {"x", "before"}, {"y"});
          },
      .batch = true,
-     .sequence = true},
+     .sequence = false},
     {.name = "TheTokenBehind",
      .build =
          [](ModelBuilder& b) {
@@ -250,8 +243,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Add", {"x", "followers"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"}},
+     .sequence = false},
 };
 
 }  // namespace reprise

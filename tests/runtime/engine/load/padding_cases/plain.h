@@ -43,19 +43,18 @@ inline const PaddingCase kPlainCases[] = {
      .build = [](ModelBuilder& b) { AddMaskedMean(b, "y"); },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
      .packs = true},
     {.name = "MaskedMeanOfUnnamedDims",
      .build = [](ModelBuilder& b) { AddMaskedMean(b, "y"); },
      .named_axes = false,
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
      .packs = true},
     {.name = "UnmaskedMean",
      .build = [](ModelBuilder& b) { AddReduce(b, "ReduceMean", "x", "y", {1}); },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .packs = true},
     {.name = "CentredOverTheBatch",
      .build =
          [](ModelBuilder& b) {
@@ -118,13 +117,11 @@ inline const PaddingCase kPlainCases[] = {
     {.name = "StridedConvolution",
      .build = [](ModelBuilder& b) { AddConv(b, "x", 2); },
      .batch = true,
-     .sequence = true,
-     .guards = {"reprise.live.sequence"}},
+     .sequence = true},
     {.name = "ConvolutionOverTheEdge",
      .build = [](ModelBuilder& b) { AddConv(b, "x", 1); },
      .batch = true,
-     .sequence = true,
-     .guards = {"reprise.live.sequence"}},
+     .sequence = true},
     {.name = "ConvolutionOfMaskedTokens",
      .build =
          [](ModelBuilder& b) {
@@ -132,8 +129,7 @@ inline const PaddingCase kPlainCases[] = {
            AddConv(b, "masked", 1);
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = true},
     {.name = "PooledOverTheEdge",
      .build =
          [](ModelBuilder& b) {
@@ -144,8 +140,7 @@ inline const PaddingCase kPlainCases[] = {
            SetAttribute(pool, "pads", std::vector<int64_t>{0, 2});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"reprise.live.sequence"}},
+     .sequence = true},
     {.name = "RecurrenceForward",
      .build =
          [](ModelBuilder& b) {
@@ -161,7 +156,7 @@ inline const PaddingCase kPlainCases[] = {
            AddTurned(b, "states", "y", {2, 0, 1, 3});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "RecurrenceUpToTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -170,8 +165,7 @@ inline const PaddingCase kPlainCases[] = {
            AddTurned(b, "last", "y", {1, 0, 2});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "LastStatesAlone",
      .build =
          [](ModelBuilder& b) {
@@ -181,8 +175,7 @@ inline const PaddingCase kPlainCases[] = {
            AddTurned(b, "last", "y", {1, 0, 2});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "LastState",
      .build =
          [](ModelBuilder& b) {
@@ -190,7 +183,7 @@ inline const PaddingCase kPlainCases[] = {
            AddTurned(b, "last", "y", {1, 0, 2});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "StatisticsOfTheSequence",
      .build =
          [](ModelBuilder& b) {
@@ -199,7 +192,7 @@ inline const PaddingCase kPlainCases[] = {
            b.Node("InstanceNormalization", {"turned", "scale", "scale"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "ReversedUpToTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -209,8 +202,7 @@ inline const PaddingCase kPlainCases[] = {
            SetAttribute(node, "time_axis", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "SampledAtTwoThirds",
      .build =
          [](ModelBuilder& b) {
@@ -228,8 +220,7 @@ inline const PaddingCase kPlainCases[] = {
            b.Node("MatMul", {"pooled", "transposed"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = true},
 };
 
 }  // namespace reprise

@@ -48,26 +48,26 @@ inline const PaddingCase kRareTraps[] = {
            b.Node("MatMul", {"weights", "x"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
-     .words = "normalises over sequence under a mask of only -50"},
-    {.name = "CappedInFrontOfTheMask",
-     .build =
-         [](ModelBuilder& b) {
-           AddLowMask(b, kLowestFloat, "mask_to_add");
-           AddNumber(b, "cap", 50);
-           AddTurned(b, "x", "keys", {0, 2, 1});
-           b.Node("MatMul", {"x", "keys"}, {"products"});
-           b.Node("Div", {"products", "cap"}, {"small"});
-           b.Node("Tanh", {"small"}, {"bent"});
-           b.Node("Mul", {"bent", "cap"}, {"capped"});
-           b.Node("Add", {"capped", "mask_to_add"}, {"masked"});
-           b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
-           b.Node("MatMul", {"weights", "x"}, {"y"});
-         },
-     .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .words = ""},
+    {
+        .name = "CappedInFrontOfTheMask",
+        .build =
+            [](ModelBuilder& b) {
+              AddLowMask(b, kLowestFloat, "mask_to_add");
+              AddNumber(b, "cap", 50);
+              AddTurned(b, "x", "keys", {0, 2, 1});
+              b.Node("MatMul", {"x", "keys"}, {"products"});
+              b.Node("Div", {"products", "cap"}, {"small"});
+              b.Node("Tanh", {"small"}, {"bent"});
+              b.Node("Mul", {"bent", "cap"}, {"capped"});
+              b.Node("Add", {"capped", "mask_to_add"}, {"masked"});
+              b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
+              b.Node("MatMul", {"weights", "x"}, {"y"});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "ClippedBehindTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -81,8 +81,8 @@ inline const PaddingCase kRareTraps[] = {
            b.Node("MatMul", {"weights", "x"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
-     .words = "under a mask of only -40"},
+     .sequence = true,
+     .words = ""},
     {.name = "ARareTokenTimesTheLength",
      .build =
          [](ModelBuilder& b) {
@@ -108,23 +108,23 @@ inline const PaddingCase kRareTraps[] = {
      .batch = true,
      .sequence = false,
      .words = "takes elements counted from the end of sequence"},
-    {.name = "BiasesByTheDistanceFromTheLastKey",
-     // Off by one number for all keys at another length, which no softmax sees.
-     .build =
-         [](ModelBuilder& b) {
-           AddPlaces(b);
-           b.Node("Sub", {"places", "length"}, {"from_end"});
-           AddCast(b, "from_end", "distance");
-           AddNumber(b, "slope", 0.125f);
-           b.Node("Mul", {"distance", "slope"}, {"bias"});
-           AddLowMask(b, kLowestFloat, "mask_to_add");
-           b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
-           AddAttention(b, "mask_and_bias", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+    {
+        .name = "BiasesByTheDistanceFromTheLastKey",
+        // Off by one number for all keys at another length, which no softmax sees.
+        .build =
+            [](ModelBuilder& b) {
+              AddPlaces(b);
+              b.Node("Sub", {"places", "length"}, {"from_end"});
+              AddCast(b, "from_end", "distance");
+              AddNumber(b, "slope", 0.125f);
+              b.Node("Mul", {"distance", "slope"}, {"bias"});
+              AddLowMask(b, kLowestFloat, "mask_to_add");
+              b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
+              AddAttention(b, "mask_and_bias", "y");
+            },
+        .batch = true,
+        .sequence = false,
+    },
     {.name = "DistanceFromTheLastAsAnAnswer",
      .build =
          [](ModelBuilder& b) {
@@ -146,8 +146,8 @@ inline const PaddingCase kRareTraps[] = {
            AddReduce(b, "ReduceMean", "above", "y", {1});
          },
      .batch = true,
-     .sequence = false,
-     .words = "averages over sequence without a mask"},
+     .sequence = true,
+     .words = ""},
     {.name = "OneScaleOfWhatIsRarelyAboveZero",
      .build =
          [](ModelBuilder& b) {
@@ -174,7 +174,7 @@ inline const PaddingCase kRareTraps[] = {
          },
      .vocabulary = kLargeVocabulary,
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "PlaceOfTheEndToken",
      .build =
          [](ModelBuilder& b) {
@@ -182,8 +182,7 @@ inline const PaddingCase kRareTraps[] = {
            SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"}},
+     .sequence = false},
     {.name = "ARareTokenPicksTheLast",
      // No filling need hold that token, and any other one picks the first.
      .build =
@@ -246,8 +245,7 @@ inline const PaddingCase kRareTraps[] = {
                         int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"}},
+     .sequence = false},
     {.name = "LastTokenThatCountsByRows",
      // PyTorch writes x[arange(rows), last] in this way: every row finds itself, wherever it lies.
      .build =
@@ -263,8 +261,7 @@ inline const PaddingCase kRareTraps[] = {
            b.Node("GatherND", {"x", "places"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "LastTokenBehindAMaskThatRowsFindByTheirPlace",
      // Causal models of PyTorch do both: mask[rows, keys], and x[arange(rows), last].
      .build =
@@ -290,20 +287,19 @@ inline const PaddingCase kRareTraps[] = {
            b.Node("GatherND", {"masked", "places"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
-    {.name = "LargestOfLogarithmsThatCount",
-     // SPLADE pools in this way: log(1 + relu(x)) is never below the zeros of the mask.
-     .build =
-         [](ModelBuilder& b) {
-           AddLogarithms(b, 1);
-           b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
-           AddReduce(b, "ReduceMax", "masked", "y", {1});
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .sequence = false},
+    {
+        .name = "LargestOfLogarithmsThatCount",
+        // SPLADE pools in this way: log(1 + relu(x)) is never below the zeros of the mask.
+        .build =
+            [](ModelBuilder& b) {
+              AddLogarithms(b, 1);
+              b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
+              AddReduce(b, "ReduceMax", "masked", "y", {1});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "LargestOfLogarithmsBelowZero",
      .build =
          [](ModelBuilder& b) {
@@ -312,20 +308,20 @@ inline const PaddingCase kRareTraps[] = {
            AddReduce(b, "ReduceMax", "masked", "y", {1});
          },
      .batch = true,
-     .sequence = false},
-    {.name = "SmallestOfTokensThatCount",
-     .build =
-         [](ModelBuilder& b) {
-           AddNumber(b, "none", 0);
-           AddNumber(b, "highest", 1e9f);
-           b.Node("Greater", {"mask3", "none"}, {"counts"});
-           b.Node("Where", {"counts", "x", "highest"}, {"left"});
-           AddReduce(b, "ReduceMin", "left", "y", {1});
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .sequence = true},
+    {
+        .name = "SmallestOfTokensThatCount",
+        .build =
+            [](ModelBuilder& b) {
+              AddNumber(b, "none", 0);
+              AddNumber(b, "highest", 1e9f);
+              b.Node("Greater", {"mask3", "none"}, {"counts"});
+              b.Node("Where", {"counts", "x", "highest"}, {"left"});
+              AddReduce(b, "ReduceMin", "left", "y", {1});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "RowsTurnedRoundBySizesAlone",
      .build =
          [](ModelBuilder& b) {

@@ -126,8 +126,7 @@ inline const PaddingCase kSizeTraps[] = {
            AddTurn(b, "are_many");
          },
      .batch = false,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "OtherOfEightRows",
      .build =
          [](ModelBuilder& b) {
@@ -267,8 +266,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Add", {"x", "rows_of_it"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "NeverLongerThanTheTable",
      .build =
          [](ModelBuilder& b) {
@@ -282,31 +280,30 @@ inline const PaddingCase kSizeTraps[] = {
      .batch = true,
      .sequence = true,
      .longest = kPositions,
-     .largest_bucket = 32,
-     .proved = true},
-    {.name = "BucketsOfDistances",
-     .build =
-         [](ModelBuilder& b) {
-           AddSizes(b);
-           b.Node("Range", {"at_zero", "length", "at_one"}, {"places"});
-           b.Node("Unsqueeze", {"places", "zero"}, {"keys_at"});
-           b.Node("Unsqueeze", {"places", "one"}, {"queries_at"});
-           b.Node("Sub", {"keys_at", "queries_at"}, {"apart"});
-           b.Node("Abs", {"apart"}, {"distance"});
-           AddInteger(b, "furthest", 7);
-           b.Node("Min", {"distance", "furthest"}, {"bucket"});
-           std::vector<float> biases;
-           for (int i = 0; i < 8; ++i) biases.push_back(0.25f * static_cast<float>(i % 3));
-           b.Floats("biases", {8}, biases);
-           b.Node("Gather", {"biases", "bucket"}, {"bias"});
-           AddLowMask(b, kLowestFloat, "mask_to_add");
-           b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
-           AddAttention(b, "mask_and_bias", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .largest_bucket = 32},
+    {
+        .name = "BucketsOfDistances",
+        .build =
+            [](ModelBuilder& b) {
+              AddSizes(b);
+              b.Node("Range", {"at_zero", "length", "at_one"}, {"places"});
+              b.Node("Unsqueeze", {"places", "zero"}, {"keys_at"});
+              b.Node("Unsqueeze", {"places", "one"}, {"queries_at"});
+              b.Node("Sub", {"keys_at", "queries_at"}, {"apart"});
+              b.Node("Abs", {"apart"}, {"distance"});
+              AddInteger(b, "furthest", 7);
+              b.Node("Min", {"distance", "furthest"}, {"bucket"});
+              std::vector<float> biases;
+              for (int i = 0; i < 8; ++i) biases.push_back(0.25f * static_cast<float>(i % 3));
+              b.Floats("biases", {8}, biases);
+              b.Node("Gather", {"biases", "bucket"}, {"bias"});
+              AddLowMask(b, kLowestFloat, "mask_to_add");
+              b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
+              AddAttention(b, "mask_and_bias", "y");
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "HalfTheChannels",
      .build =
          [](ModelBuilder& b) {
@@ -323,8 +320,7 @@ inline const PaddingCase kSizeTraps[] = {
            SetAttribute(b.Node("Concat", {"turned", "first"}, {"y"}), "axis", int64_t{2});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "HeadsFromTheNumberOfElements",
      // Folds the rows away and back, by quotients that are whole at every size.
      .build =
@@ -344,8 +340,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Reshape", {"x", "split"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
 };
 
 }  // namespace reprise

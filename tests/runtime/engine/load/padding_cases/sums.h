@@ -14,8 +14,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("CumSum", {"x", "along"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "SumsFromTheEnd",
      .build =
          [](ModelBuilder& b) {
@@ -25,17 +24,17 @@ inline const PaddingCase kSumTraps[] = {
      .batch = true,
      .sequence = false,
      .words = "from the end"},
-    {.name = "SumsFromTheEndOfMaskedTokens",
-     .build =
-         [](ModelBuilder& b) {
-           b.Node("Mul", {"x", "mask3"}, {"masked"});
-           AddInteger(b, "along", 1);
-           SetAttribute(b.Node("CumSum", {"masked", "along"}, {"y"}), "reverse", int64_t{1});
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+    {
+        .name = "SumsFromTheEndOfMaskedTokens",
+        .build =
+            [](ModelBuilder& b) {
+              b.Node("Mul", {"x", "mask3"}, {"masked"});
+              AddInteger(b, "along", 1);
+              SetAttribute(b.Node("CumSum", {"masked", "along"}, {"y"}), "reverse", int64_t{1});
+            },
+        .batch = true,
+        .sequence = false,
+    },
     {.name = "PlaceOfTheLargest",
      .build =
          [](ModelBuilder& b) {
@@ -53,8 +52,7 @@ inline const PaddingCase kSumTraps[] = {
            AddCast(b, "label", "y");
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "LargestOfMaskedTokens",
      .build =
          [](ModelBuilder& b) {
@@ -62,7 +60,7 @@ inline const PaddingCase kSumTraps[] = {
            AddReduce(b, "ReduceMax", "masked", "y", {1});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "LargestUnderAMaskOfFifty",
      .build =
          [](ModelBuilder& b) {
@@ -73,21 +71,21 @@ inline const PaddingCase kSumTraps[] = {
            AddReduce(b, "ReduceMax", "left", "y", {1});
          },
      .batch = true,
-     .sequence = false,
-     .words = "under a mask of only -50"},
-    {.name = "LargestOfTokensThatCount",
-     .build =
-         [](ModelBuilder& b) {
-           AddNumber(b, "none", 0);
-           AddNumber(b, "lowest", -1e9f);
-           b.Node("Greater", {"mask3", "none"}, {"counts"});
-           b.Node("Where", {"counts", "x", "lowest"}, {"left"});
-           AddReduce(b, "ReduceMax", "left", "y", {1});
-         },
-     .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .words = ""},
+    {
+        .name = "LargestOfTokensThatCount",
+        .build =
+            [](ModelBuilder& b) {
+              AddNumber(b, "none", 0);
+              AddNumber(b, "lowest", -1e9f);
+              b.Node("Greater", {"mask3", "none"}, {"counts"});
+              b.Node("Where", {"counts", "x", "lowest"}, {"left"});
+              AddReduce(b, "ReduceMax", "left", "y", {1});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "LargestToken",
      .build =
          [](ModelBuilder& b) {
@@ -103,7 +101,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Sub", {"x", "mean"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "NormOfAllTokens",
      .build =
          [](ModelBuilder& b) {
@@ -111,8 +109,8 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Div", {"x", "norm"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
-     .words = "takes a norm over sequence without a mask"},
+     .sequence = true,
+     .words = ""},
     {.name = "NormOfBatchesAsLearnt",
      .build =
          [](ModelBuilder& b) {
@@ -122,8 +120,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("BatchNormalization", {"turned", "scale", "scale", "scale", "variance"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .proved = true},
+     .sequence = true},
     {.name = "TokenWithTheLargestId",
      .build =
          [](ModelBuilder& b) {
@@ -131,8 +128,7 @@ inline const PaddingCase kSumTraps[] = {
            SetAttribute(b.Node("GatherND", {"x", "end"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"}},
+     .sequence = false},
     {.name = "NumberOfSevens",
      .build =
          [](ModelBuilder& b) {
@@ -145,8 +141,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Add", {"mean", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"}},
+     .sequence = true},
     {.name = "NumberOfOneTokenAmongMany",
      // No hostile filling need hold that token, so that nothing but the ops tells.
      .build =
@@ -160,8 +155,7 @@ inline const PaddingCase kSumTraps[] = {
          },
      .vocabulary = kLargeVocabulary,
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids", "attention_mask"}},
+     .sequence = true},
     {.name = "NumberOfZeros",
      .build =
          [](ModelBuilder& b) {
@@ -173,7 +167,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Add", {"mean", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "MaskTheWrongWayRound",
      .build =
          [](ModelBuilder& b) {
@@ -183,7 +177,7 @@ inline const PaddingCase kSumTraps[] = {
            AddSum(b, "others", "y");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "MaskOfTheIds",
      .build =
          [](ModelBuilder& b) {
@@ -194,13 +188,12 @@ inline const PaddingCase kSumTraps[] = {
            AddSum(b, "left", "y");
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"input_ids"}},
+     .sequence = true},
     {.name = "ExponentialsOfAll",
      .build = [](ModelBuilder& b) { AddReduce(b, "ReduceLogSumExp", "x", "y", {1}); },
      .batch = true,
-     .sequence = false,
-     .words = "adds up exponentials over sequence without a mask"},
+     .sequence = true,
+     .words = ""},
     {.name = "MeanOfMaskedTokens",
      .build =
          [](ModelBuilder& b) {
@@ -208,18 +201,18 @@ inline const PaddingCase kSumTraps[] = {
            AddReduce(b, "ReduceMean", "masked", "y", {1});
          },
      .batch = true,
-     .sequence = false},
-    {.name = "LargestOfPositiveMaskedTokens",
-     .build =
-         [](ModelBuilder& b) {
-           b.Node("Relu", {"x"}, {"positive"});
-           b.Node("Mul", {"positive", "mask3"}, {"masked"});
-           AddReduce(b, "ReduceMax", "masked", "y", {1});
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
+     .sequence = true},
+    {
+        .name = "LargestOfPositiveMaskedTokens",
+        .build =
+            [](ModelBuilder& b) {
+              b.Node("Relu", {"x"}, {"positive"});
+              b.Node("Mul", {"positive", "mask3"}, {"masked"});
+              AddReduce(b, "ReduceMax", "masked", "y", {1});
+            },
+        .batch = true,
+        .sequence = true,
+    },
     {.name = "SumOfNormalisedMaskedTokens",
      .build =
          [](ModelBuilder& b) {
@@ -229,15 +222,14 @@ inline const PaddingCase kSumTraps[] = {
            AddSum(b, "normal", "y");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "SummedByEinsum",
      .build =
          [](ModelBuilder& b) {
            SetAttribute(b.Node("Einsum", {"x", "mask"}, {"y"}), "equation", "bsh,bs->bh");
          },
      .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"}},
+     .sequence = false},
     {.name = "SummedByEinsumWithoutAMask",
      .build =
          [](ModelBuilder& b) {
@@ -253,7 +245,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Mul", {"x", "gate"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "CountedInAFewBits",
      // A sum that saturates: further addends do not show.
      .build =
@@ -264,7 +256,7 @@ inline const PaddingCase kSumTraps[] = {
            b.Node("Clip", {"sum", "least", "most"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
 };
 
 }  // namespace reprise

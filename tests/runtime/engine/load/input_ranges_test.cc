@@ -1,20 +1,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/certify/probe.h"
-#include "tests/runtime/certify/length_models.h"
+#include "runtime/engine/load/made_up_inputs.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
-using toy::Inputs;
-using toy::Outputs;
+using Inputs = std::vector<Tensor>;
+using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
-ProbeOptions RangeOptions() { return {.batch_axis = "batch", .dim_size = toy::SumOfTerms}; }
+MadeUpOptions RangeOptions() { return {.batch_axis = "batch"}; }
+
+MadeUpInput Input(const char* name, DType dtype) {
+  return {
+      .name = name, .dtype = dtype, .dims = {Dim{.symbol = "batch"}, Dim{.symbol = "sequence"}}};
+}
+MadeUpInput Ids() { return Input("input_ids", DType::kInt64); }
+MadeUpInput Mask() { return Input("attention_mask", DType::kInt64); }
+MadeUpInput Floats() { return Input("x", DType::kFloat32); }
 
 // Returns a model that takes values in [low, high] of its first input and anything in the others.
-ProbeRunner Taking(int64_t low, int64_t high, bool says = false, int64_t offset = 0) {
+TryInputs Taking(int64_t low, int64_t high, bool says = false, int64_t offset = 0) {
   return [=](const Inputs& inputs) -> Outputs {
     for (double value : inputs[0].ToDoubles()) {
       if (value >= low && value <= high) continue;
@@ -37,10 +44,10 @@ class FindRangesTest : public testing::TestWithParam<RangeCase> {};
 
 TEST_P(FindRangesTest, FindsBothEnds) {
   const RangeCase& c = GetParam();
-  ProbeInput ids = toy::Ids();
+  MadeUpInput ids = Ids();
   ids.dtype = c.dtype;
   int runs = 0;
-  const auto ranges = FindRanges(std::vector<ProbeInput>{ids, toy::Mask(), toy::Floats()},
+  const auto ranges = FindRanges(std::vector<MadeUpInput>{ids, Mask(), Floats()},
                                  Taking(c.low, c.high), RangeOptions(), &runs);
   ASSERT_TRUE(ranges.ok()) << ranges.status();
   EXPECT_EQ((*ranges)[0].low, c.expected.low);
@@ -68,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
-  const std::vector<ProbeInput> inputs = {toy::Ids(), toy::Mask()};
+  const std::vector<MadeUpInput> inputs = {Ids(), Mask()};
   int silent = 0, telling = 0;
   ASSERT_TRUE(FindRanges(inputs, Taking(-30522, 30521), RangeOptions(), &silent).ok());
   const auto ranges = FindRanges(inputs, Taking(-30522, 30521, true), RangeOptions(), &telling);
@@ -82,38 +89,27 @@ TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
 TEST(FindRangesTest, AWrongRangeInTheErrorIsNotBelieved) {
   // The kernel looks up id + 2, so the id in its error is not the one that the input holds.
   const auto ranges =
-      FindRanges(std::vector<ProbeInput>{toy::Ids()}, Taking(-102, 97, true, 2), RangeOptions());
+      FindRanges(std::vector<MadeUpInput>{Ids()}, Taking(-102, 97, true, 2), RangeOptions());
   ASSERT_TRUE(ranges.ok());
   EXPECT_EQ((*ranges)[0].low, -102);
   EXPECT_EQ((*ranges)[0].high, 97);
 }
 
-TEST(FindRangesTest, AFixedValueIsLeftAlone) {
-  ProbeInput k = {.name = "k", .dtype = DType::kInt64, .value = Tensor::Int64s({3})};
-  const ProbeRunner runner = [](const Inputs& inputs) -> Outputs {
-    if (inputs[1].ToDoubles()[0] != 3) return absl::InvalidArgumentError("k");
-    return Inputs{};
-  };
-  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids(), k}, runner, RangeOptions());
-  ASSERT_TRUE(ranges.ok()) << ranges.status();
-  EXPECT_FALSE((*ranges)[1].limited);
-}
-
 TEST(FindRangesTest, AModelThatTakesNothingIsAnErrorInItsWords) {
-  const ProbeRunner runner = [](const Inputs&) -> Outputs {
+  const TryInputs runner = [](const Inputs&) -> Outputs {
     return absl::UnimplementedError("op Wonder is unknown");
   };
-  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, RangeOptions());
+  const auto ranges = FindRanges(std::vector<MadeUpInput>{Ids()}, runner, RangeOptions());
   EXPECT_EQ(ranges.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(ranges.status().message()), HasSubstr("Wonder"));
 }
 
 TEST(FindRangesTest, ASizeThatTheModelTakesIsFound) {
-  const ProbeRunner runner = [](const Inputs& inputs) -> Outputs {
+  const TryInputs runner = [](const Inputs& inputs) -> Outputs {
     if (inputs[0].shape()[1] % 32 != 0) return absl::InvalidArgumentError("not divisible");
     return Inputs{};
   };
-  EXPECT_TRUE(FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, RangeOptions()).ok());
+  EXPECT_TRUE(FindRanges(std::vector<MadeUpInput>{Ids()}, runner, RangeOptions()).ok());
 }
 
 TEST(RangePayloadTest, IsReadBackAndAbsentOtherwise) {

@@ -1,4 +1,4 @@
-// The sizes at which a model's axes are measured.
+// The sizes at which a model is looked at for proofs.
 //
 // Threads: pure.
 #pragma once
@@ -7,15 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/certify/probe.h"
 #include "runtime/graph/node.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/proof_subject.h"
 
 namespace reprise {
-
-// More cases for a model of which the ops do not say that it may be padded.
-inline constexpr int kSweeps = 12;
 
 // Sizes at which a model is looked at: small, distinct, and not 1, which broadcasts.
 inline constexpr int64_t kFitBatch = 2;
@@ -28,9 +24,6 @@ inline constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} <<
 
 // Returns the axis at `position` at `size`, every other one small, one request.
 Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_t size);
-
-// Sets the sizes of the other axes, while that at `position` is measured at its largest size.
-void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOptions& options);
 
 // Returns the number whose multiples the model takes along the axis at `position`, where it takes
 // no others between them: 32 for a detector that joins maps at strides 8, 16 and 32. 1: any size,

@@ -1,4 +1,4 @@
-#include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/proof_sizes.h"
 
 #include <algorithm>
 #include <string>
@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// The length of the other axes, while one is measured at its largest size.
+// The length of the other axes, while one is looked at.
 constexpr int64_t kOtherLength = 5;
 
 // The largest step that is looked for, and how many multiples of one are looked at.
@@ -29,12 +29,6 @@ Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_
                                                 : axis.Fitting(kOtherLength);
   }
   return binding;
-}
-
-void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOptions& options) {
-  for (const auto& [symbol, size] : SmallBinding(axes, position, 0).axes) {
-    if (symbol != axes[position].symbol) options.sizes[symbol] = size;
-  }
 }
 
 int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/certify/draw.h"
-#include "runtime/certify/probe.h"
+#include "runtime/certify/numbers.h"
+#include "runtime/engine/load/made_up_inputs.h"
 
 namespace reprise {
 namespace {
@@ -42,17 +42,15 @@ InputRange DTypeRange(DType dtype) {
 
 class RangeFinder {
  public:
-  RangeFinder(absl::Span<const ProbeInput> inputs, const ProbeRunner& runner,
-              const ProbeOptions& options)
+  RangeFinder(absl::Span<const MadeUpInput> inputs, const TryInputs& runner,
+              const MadeUpOptions& options)
       : inputs_(inputs), runner_(runner), options_(options), ranges_(inputs.size()) {}
 
   absl::StatusOr<std::vector<InputRange>> Run() {
     RETURN_IF_ERROR(FindStart());
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool any = IsInteger(inputs_[i].dtype) && !inputs_[i].is_mask;
-      if (any && !inputs_[i].value.has_value()) {
-        RETURN_IF_ERROR(FindRange(i));
-      }
+      if (any) RETURN_IF_ERROR(FindRange(i));
     }
     return ranges_;
   }
@@ -79,20 +77,18 @@ class RangeFinder {
 
   // A size and values that the model takes: zeros, or ones.
   absl::Status FindStart() {
-    const Drawer drawer(inputs_, ranges_, options_);
     absl::Status error;
     for (int64_t size : kTrySizes) {
       SymbolSizes sizes = AllSymbols(inputs_, size);
       if (sizes.count(options_.batch_axis)) sizes[options_.batch_axis] = 1;
       for (const auto& [symbol, given] : options_.sizes) sizes[symbol] = given;
+      ASSIGN_OR_RETURN(const std::vector<Shape> shapes,
+                       ShapesAt(inputs_, sizes, options_.most_elements));
       for (int64_t value : {0, 1}) {
         start_.clear();
         for (size_t i = 0; i < inputs_.size(); ++i) {
-          ASSIGN_OR_RETURN(const Shape shape, drawer.ShapeAt(i, sizes));
-          start_.push_back(inputs_[i].value.has_value()
-                               ? *inputs_[i].value
-                               : ToTensor({inputs_[i].dtype, shape,
-                                           std::vector<double>(NumElements(shape), value)}));
+          start_.push_back(ToTensor(
+              {inputs_[i].dtype, shapes[i], std::vector<double>(NumElements(shapes[i]), value)}));
         }
         ++runs_;
         const absl::Status status = runner_(start_).status();
@@ -156,9 +152,9 @@ class RangeFinder {
     return good;
   }
 
-  absl::Span<const ProbeInput> inputs_;
-  const ProbeRunner& runner_;
-  const ProbeOptions& options_;
+  absl::Span<const MadeUpInput> inputs_;
+  const TryInputs& runner_;
+  const MadeUpOptions& options_;
   std::vector<InputRange> ranges_;
   std::vector<Tensor> start_;
   int64_t start_value_ = 0;
@@ -184,9 +180,9 @@ std::optional<InputRange> RangePayload(const absl::Status& status) {
   return range;
 }
 
-absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const ProbeInput> inputs,
-                                                   const ProbeRunner& runner,
-                                                   const ProbeOptions& options, int* runs) {
+absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const MadeUpInput> inputs,
+                                                   const TryInputs& runner,
+                                                   const MadeUpOptions& options, int* runs) {
   RangeFinder finder(inputs, runner, options);
   auto ranges = finder.Run();
   if (runs != nullptr) *runs = finder.runs();
