@@ -17,10 +17,11 @@ namespace {
 // Returns whether this process may use the tile unit: its registers are so large that a process has
 // to ask.
 bool MayUseTiles() {
-  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-  if ((edx & kAmxBf16) == 0 || (edx & kAmxTile) == 0) return false;
+  if ((edx & kAll) != kAll) return false;
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -77,41 +77,25 @@ int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) {
   return (scratch.end - nowhere) / kFloatBytes;
 }
 
-template <int kTile>
-HWY_INLINE void LoadTile(const void* from, int64_t stride = 64) {
-  asm volatile("tileloadd (%[from],%[stride],1), %%tmm%c[tile]" ::[from] "r"(from),
-               [stride] "r"(stride), [tile] "i"(kTile)
-               : "memory");
-}
-template <int kTile>
-HWY_INLINE void StoreTile(float* to, int64_t stride) {
-  asm volatile("tilestored %%tmm%c[tile], (%[to],%[stride],1)" ::[to] "r"(to), [stride] "r"(stride),
-               [tile] "i"(kTile)
-               : "memory");
-}
-template <int kSum, int kA, int kB>
-HWY_INLINE void MultiplyTiles() {
-  asm volatile(
-      "tdpbf16ps %%tmm%c[b], %%tmm%c[a], %%tmm%c[sum]" ::[sum] "i"(kSum), [a] "i"(kA), [b] "i"(kB));
-}
+constexpr int64_t kTileStride = 64;
 
 // Tiles 0 to 3 are sums, [row][column]; 4 and 5 a part of B, 6 and 7 a part of A.
 template <int kRows, int kPart>
 HWY_INLINE void LoadA(const std::byte* a) {
-  LoadTile<6>(a + kPart * 2 * kTileBytes);
-  if constexpr (kRows > 1) LoadTile<7>(a + (kPart * 2 + 1) * kTileBytes);
+  Unit::Load<6>(a + kPart * 2 * kTileBytes, kTileStride);
+  if constexpr (kRows > 1) Unit::Load<7>(a + (kPart * 2 + 1) * kTileBytes, kTileStride);
 }
 template <int kColumns, int kPart>
 HWY_INLINE void LoadB(const std::byte* b) {
-  LoadTile<4>(b + kPart * 2 * kTileBytes);
-  if constexpr (kColumns > 1) LoadTile<5>(b + (kPart * 2 + 1) * kTileBytes);
+  Unit::Load<4>(b + kPart * 2 * kTileBytes, kTileStride);
+  if constexpr (kColumns > 1) Unit::Load<5>(b + (kPart * 2 + 1) * kTileBytes, kTileStride);
 }
 template <int kRows, int kColumns>
 HWY_INLINE void MultiplyAll() {
-  MultiplyTiles<0, 6, 4>();
-  if constexpr (kColumns > 1) MultiplyTiles<1, 6, 5>();
-  if constexpr (kRows > 1) MultiplyTiles<2, 7, 4>();
-  if constexpr (kRows > 1 && kColumns > 1) MultiplyTiles<3, 7, 5>();
+  Unit::MultiplyHalves<0, 6, 4>();
+  if constexpr (kColumns > 1) Unit::MultiplyHalves<1, 6, 5>();
+  if constexpr (kRows > 1) Unit::MultiplyHalves<2, 7, 4>();
+  if constexpr (kRows > 1 && kColumns > 1) Unit::MultiplyHalves<3, 7, 5>();
 }
 
 // sums[kRows * 16][kKeys] = A B, or += where `add` is set; `depth` operands of each. The small
@@ -122,13 +106,15 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, f
   constexpr int64_t kStride = kKeys * kFloatBytes;
   float* const lower = sums + kRowsOfTile * kKeys;
   if (add) {
-    LoadTile<0>(sums, kStride);
-    if constexpr (kColumns > 1) LoadTile<1>(sums + kLanes, kStride);
-    if constexpr (kRows > 1) LoadTile<2>(lower, kStride);
-    if constexpr (kRows > 1 && kColumns > 1) LoadTile<3>(lower + kLanes, kStride);
+    Unit::Load<0>(sums, kStride);
+    if constexpr (kColumns > 1) Unit::Load<1>(sums + kLanes, kStride);
+    if constexpr (kRows > 1) Unit::Load<2>(lower, kStride);
+    if constexpr (kRows > 1 && kColumns > 1) Unit::Load<3>(lower + kLanes, kStride);
   } else {
-    asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::
-                     : "memory");
+    Unit::Zero<0>();
+    Unit::Zero<1>();
+    Unit::Zero<2>();
+    Unit::Zero<3>();
   }
   for (int64_t i = 0; i < depth; ++i, a += kOperandBytes<kPieces>, b += kOperandBytes<kPieces>) {
     const auto step = [&]() HWY_ATTR {
@@ -154,10 +140,10 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, f
     LoadB<kColumns, 0>(b);
     step();
   }
-  StoreTile<0>(sums, kStride);
-  if constexpr (kColumns > 1) StoreTile<1>(sums + kLanes, kStride);
-  if constexpr (kRows > 1) StoreTile<2>(lower, kStride);
-  if constexpr (kRows > 1 && kColumns > 1) StoreTile<3>(lower + kLanes, kStride);
+  Unit::Store<0>(sums, kStride);
+  if constexpr (kColumns > 1) Unit::Store<1>(sums + kLanes, kStride);
+  if constexpr (kRows > 1) Unit::Store<2>(lower, kStride);
+  if constexpr (kRows > 1 && kColumns > 1) Unit::Store<3>(lower + kLanes, kStride);
 }
 
 template <int kPieces>
@@ -226,7 +212,7 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
     return;
   }
   const TileConfig config;
-  asm volatile("ldtilecfg %0" ::"m"(config));
+  Unit::Configure(config);
   const Extent extent(args.keys, args.head_dim, args.v_head_dim);
   const Scratch scratch(extent, kOperandBytes<kPieces>, args.scratch);
   SplitKeys<kPieces>(args, extent, scratch.columns, scratch.k);
@@ -280,7 +266,7 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
       next = {.first = next.first + kQueries, .block = next.block + 1};
     }
   }
-  asm volatile("tilerelease");
+  Unit::Release();
 }
 
 }  // namespace

@@ -78,19 +78,7 @@ constexpr int64_t kSumsStride = kPanel * sizeof(float);
 
 template <int kTile>
 HWY_INLINE void LoadTile(const void* from, int64_t stride = kTileStride) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
-}
-template <int kTile>
-HWY_INLINE void StoreTile(void* to, int64_t stride) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
-}
-template <int kTile>
-HWY_INLINE void ZeroTile() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
-}
-template <int kSums, int kA, int kB>
-HWY_INLINE void MultiplyTiles() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+  Unit::Load<kTile>(from, stride);
 }
 
 // Describes a product of one or two row tiles and a stretch of a panel.
@@ -127,9 +115,9 @@ HWY_INLINE void MultiplyBlock(const std::byte* a, const std::byte* b,
   LoadTile<4>(b + kTileBytes);
   LoadTile<5>(b + 2 * kTileBytes);
   const auto multiply = [&](auto part) HWY_ATTR {
-    MultiplyTiles<0, part, 3>();
-    MultiplyTiles<1, part, 4>();
-    MultiplyTiles<2, part, 5>();
+    Unit::MultiplyHalves<0, part, 3>();
+    Unit::MultiplyHalves<1, part, 4>();
+    Unit::MultiplyHalves<2, part, 5>();
     meanwhile.TakeTurn();
   };
   constexpr std::integral_constant<int, 6> kEven;
@@ -167,11 +155,11 @@ HWY_INLINE void MultiplyColumns(const std::byte* a, const std::byte* a2, const s
                                 Meanwhile<Element>& meanwhile) {
   const auto first = [&](int part) HWY_ATTR {
     LoadTile<7>(a + part * kTileBytes);
-    MultiplyTiles<kColumn, 7, 6>();
+    Unit::MultiplyHalves<kColumn, 7, 6>();
   };
   const auto second = [&](int part) HWY_ATTR {
     LoadTile<7>(a2 + part * kTileBytes);
-    MultiplyTiles<3 + kColumn, 7, 6>();
+    Unit::MultiplyHalves<3 + kColumn, 7, 6>();
   };
   b += kColumn * kTileBytes;
   LoadTile<6>(b);
@@ -200,7 +188,7 @@ HWY_INLINE void MultiplyColumns(const std::byte* a, const std::byte* a2, const s
     meanwhile.TakeTurn();
     second(0);
     LoadTile<6>(b + 6 * kTileBytes);
-    MultiplyTiles<3 + kColumn, 7, 6>();
+    Unit::MultiplyHalves<3 + kColumn, 7, 6>();
     first(0);
     meanwhile.TakeTurn();
   }
@@ -211,13 +199,13 @@ HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile
   float* const sums = stretch.sums;
   float* const sums2 = sums + kRowsOfTile * kPanel;
   if (stretch.zero) {
-    ZeroTile<0>();
-    ZeroTile<1>();
-    ZeroTile<2>();
+    Unit::Zero<0>();
+    Unit::Zero<1>();
+    Unit::Zero<2>();
     if constexpr (kTiles == 2) {
-      ZeroTile<3>();
-      ZeroTile<4>();
-      ZeroTile<5>();
+      Unit::Zero<3>();
+      Unit::Zero<4>();
+      Unit::Zero<5>();
     }
   } else if (stretch.load) {
     LoadTile<0>(sums, kSumsStride);
@@ -246,13 +234,13 @@ HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile
   if (!stretch.store) return;
   // The sums that still wait may lie where these are stored.
   meanwhile.waiting.Finish();
-  StoreTile<0>(sums, kSumsStride);
-  StoreTile<1>(sums + kLanes, kSumsStride);
-  StoreTile<2>(sums + 2 * kLanes, kSumsStride);
+  Unit::Store<0>(sums, kSumsStride);
+  Unit::Store<1>(sums + kLanes, kSumsStride);
+  Unit::Store<2>(sums + 2 * kLanes, kSumsStride);
   if constexpr (kTiles == 2) {
-    StoreTile<3>(sums2, kSumsStride);
-    StoreTile<4>(sums2 + kLanes, kSumsStride);
-    StoreTile<5>(sums2 + 2 * kLanes, kSumsStride);
+    Unit::Store<3>(sums2, kSumsStride);
+    Unit::Store<4>(sums2 + kLanes, kSumsStride);
+    Unit::Store<5>(sums2 + 2 * kLanes, kSumsStride);
   }
 }
 
@@ -262,7 +250,7 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
               const float* scales) {
   if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
   const TileConfig config;
-  asm volatile("ldtilecfg %0" ::"m"(config));
+  Unit::Configure(config);
   const int64_t tiles = RowTiles(part.row_end - part.row_begin);
   // The blocks of rows have one size, because each of them converts all the panels again.
   const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
@@ -341,7 +329,7 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
     }
   }
   meanwhile.waiting.Finish();
-  asm volatile("tilerelease");
+  Unit::Release();
 }
 
 void Part(const GemmArgs& args, const GemmPart& part) {

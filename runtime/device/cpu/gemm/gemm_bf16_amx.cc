@@ -128,67 +128,47 @@ constexpr int64_t kStrideOfA = 64;
 constexpr int64_t kStrideOfB = kBf16Panel * 4;
 constexpr int64_t kBytesOfBlock = 2 * kTileBytes;
 
-// Tiles 0 to 3 are the sums, 4 and 5 A's rows, 6 and 7 B's columns.
-void MultiplyTwo(const std::byte* a, const std::byte* a_next, const std::byte* b, int64_t blocks,
-                 float* sums, Waiting& waiting, Ahead& ahead) {
-  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::
-                   : "memory");
+// Multiplies kTiles row tiles, 1 or 2: tiles 0 to 3 are the sums, 4 and 5 A's rows, 6 and 7 B's
+// columns.
+template <int kTiles>
+void MultiplyRows(const std::byte* a, const std::byte* a_next, const std::byte* b, int64_t blocks,
+                  float* sums, Waiting& waiting, Ahead& ahead) {
+  Unit::Zero<0>();
+  Unit::Zero<1>();
+  if constexpr (kTiles == 2) {
+    Unit::Zero<2>();
+    Unit::Zero<3>();
+  }
   for (int64_t block = 0; block < blocks; ++block) {
-    asm volatile(
-        "tileloadd (%[a],%[sa],1), %%tmm4\n\t"
-        "tileloadd (%[b],%[sb],1), %%tmm6\n\t"
-        "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n\t"
-        "tileloadd 64(%[b],%[sb],1), %%tmm7\n\t"
-        "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\n\t"
-        "tileloadd (%[an],%[sa],1), %%tmm5\n\t"
-        "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n\t"
-        "tdpbf16ps %%tmm7, %%tmm5, %%tmm3" ::[a] "r"(a),
-        [an] "r"(a_next), [b] "r"(b), [sa] "r"(kStrideOfA), [sb] "r"(kStrideOfB)
-        : "memory");
+    Unit::Load<4>(a, kStrideOfA);
+    Unit::Load<6>(b, kStrideOfB);
+    Unit::MultiplyHalves<0, 4, 6>();
+    Unit::Load<7>(b + 64, kStrideOfB);
+    Unit::MultiplyHalves<1, 4, 7>();
+    if constexpr (kTiles == 2) {
+      Unit::Load<5>(a_next, kStrideOfA);
+      Unit::MultiplyHalves<2, 5, 6>();
+      Unit::MultiplyHalves<3, 5, 7>();
+    }
     a += kTileBytes;
     a_next += kTileBytes;
     b += kBytesOfBlock;
     ahead.Ask();
     waiting.FinishTo(kRowsAtATime * (block + 1) / blocks);
   }
-  asm volatile(
-      "tilestored %%tmm0, (%[c],%[sc],1)\n\t"
-      "tilestored %%tmm1, 64(%[c],%[sc],1)\n\t"
-      "tilestored %%tmm2, (%[cn],%[sc],1)\n\t"
-      "tilestored %%tmm3, 64(%[cn],%[sc],1)" ::[c] "r"(sums),
-      [cn] "r"(sums + kRowsOfTile * kBf16Panel), [sc] "r"(kStrideOfB)
-      : "memory");
-}
-
-// The same for one tile of rows.
-void MultiplyOne(const std::byte* a, const std::byte* b, int64_t blocks, float* sums,
-                 Waiting& waiting, Ahead& ahead) {
-  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" ::: "memory");
-  for (int64_t block = 0; block < blocks; ++block) {
-    asm volatile(
-        "tileloadd (%[a],%[sa],1), %%tmm4\n\t"
-        "tileloadd (%[b],%[sb],1), %%tmm6\n\t"
-        "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n\t"
-        "tileloadd 64(%[b],%[sb],1), %%tmm7\n\t"
-        "tdpbf16ps %%tmm7, %%tmm4, %%tmm1" ::[a] "r"(a),
-        [b] "r"(b), [sa] "r"(kStrideOfA), [sb] "r"(kStrideOfB)
-        : "memory");
-    a += kTileBytes;
-    b += kBytesOfBlock;
-    ahead.Ask();
-    waiting.FinishTo(kRowsAtATime * (block + 1) / blocks);
+  Unit::Store<0>(sums, kStrideOfB);
+  Unit::Store<1>(sums + kLanes, kStrideOfB);
+  if constexpr (kTiles == 2) {
+    float* const lower = sums + kRowsOfTile * kBf16Panel;
+    Unit::Store<2>(lower, kStrideOfB);
+    Unit::Store<3>(lower + kLanes, kStrideOfB);
   }
-  asm volatile(
-      "tilestored %%tmm0, (%[c],%[sc],1)\n\t"
-      "tilestored %%tmm1, 64(%[c],%[sc],1)" ::[c] "r"(sums),
-      [sc] "r"(kStrideOfB)
-      : "memory");
 }
 
 void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
   if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
   const TileConfig config;
-  asm volatile("ldtilecfg %0" ::"m"(config));
+  Unit::Configure(config);
   const int64_t blocks = Blocks(args.k);
   const int64_t tiles = RowTiles(part.row_end - part.row_begin);
   // The blocks of rows have one size, because each of them reads all the panels again.
@@ -214,9 +194,9 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
       for (int64_t row = begin; row < end; row += kRowsAtATime) {
         const std::byte* const rows = a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k);
         if (end - row > kRowsOfTile) {
-          MultiplyTwo(rows, rows + BytesOfRowTile(args.k), b, blocks, sums, waiting, ahead);
+          MultiplyRows<2>(rows, rows + BytesOfRowTile(args.k), b, blocks, sums, waiting, ahead);
         } else {
-          MultiplyOne(rows, b, blocks, sums, waiting, ahead);
+          MultiplyRows<1>(rows, rows, b, blocks, sums, waiting, ahead);
         }
         waiting.FinishTo(kRowsAtATime);
         waiting = {.sums = sums,
@@ -227,7 +207,7 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
     }
   }
   waiting.FinishTo(kRowsAtATime);
-  asm volatile("tilerelease");
+  Unit::Release();
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ struct BlockDigitKernels {
   GemmKernels division;
   int64_t (*packed_bytes)(int64_t k, int64_t n, const BlockForm& form);
   // Zero points are whole numbers that the stored ones may be, and in panels of their own; offsets
-  // follow factors.
+  // follow factors. Null for the tile unit: it reads the panels of BlockDigitKernelsFor.
   void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
   // Bytes of GemmArgs::scratch for a part of up to `m` rows.
   int64_t (*scratch_bytes)(int64_t m, int64_t k, const BlockForm& form);
@@ -65,5 +65,8 @@ struct BlockDigitKernels {
 
 // Null where `isa` has no instruction for that. `rounded`: rows are rounded to bytes.
 const BlockDigitKernels* BlockDigitKernelsFor(Isa isa, bool rounded = false);
+// Returns the same by the tile unit (AMX), with the same bits; null where `isa` has none. Pays from
+// a few rows on. Its speed has not been measured.
+const BlockDigitKernels* TileBlockDigitKernelsFor(Isa isa, bool rounded = false);
 
 }  // namespace reprise::cpu

@@ -188,6 +188,16 @@ std::optional<Addends> AddendsOf(const Product& product) {
   return addends;
 }
 
+void AskWhichIsFastest(const CpuTarget& target, const Product& product,
+                       std::vector<Candidate>& candidates) {
+  if (candidates.size() < 2) return;
+  // The facts that decide it, besides the recipe's machine.
+  const std::string question =
+      absl::StrCat(candidates.front().option.kernel, ": ", product.Detail(),
+                   product.weights ? ", weights" : "", target.one_order ? ", one order" : "");
+  for (Candidate& candidate : candidates) candidate.option.question = question;
+}
+
 void CountActivation(const Product& product, LaunchWork& work) {
   const auto results = static_cast<double>(product.stack * product.m * product.n);
   switch (product.activation) {

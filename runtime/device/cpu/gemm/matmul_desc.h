@@ -97,6 +97,11 @@ GemmArgs GemmArgsOf(const Product& product, const Addends& addends, const Launch
 // Adds the work of the activation of the product's results.
 void CountActivation(const Product& product, LaunchWork& work);
 
+// Makes timing on the machine choose among `candidates`, where there are several: the question is
+// equal for all products with the same answer.
+void AskWhichIsFastest(const CpuTarget& target, const Product& product,
+                       std::vector<Candidate>& candidates);
+
 // plan_bf16.cc: the node's operands are to be rounded, and the product so; nothing where there is
 // no kernel for its form, which is then multiplied exactly.
 bool RoundsToBf16(const NodeView& node);
@@ -105,6 +110,8 @@ bool RoundsToInt8(const NodeView& node);
 std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& node,
                                       const Product& product);
 
+// The fewest rows of products of bytes that the tile unit is offered for.
+inline constexpr int64_t kFewestUnitRows = 8;
 // plan_linear.cc: whether the tile unit, where there is one, is the usual one for the product.
 bool SuitsTiles(const Product& product, bool int8);
 

@@ -199,16 +199,11 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
   return floats;
 }
 
-// Returns the kernels that multiply bytes; null where the tile unit takes the products, or nothing
-// does.
-const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights,
-                                        bool rounded) {
+// Returns whether products of bytes take these weights.
+bool SuitsDigits(const BlockWeights& weights) {
   const bool whole =
       weights.points == nullptr || weights.offsets || weights.points->dtype() != DType::kFloat32;
-  const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
-  const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order && !rounded;
-  if (!whole || !taken || tiles) return nullptr;
-  return BlockDigitKernelsFor(target.isa, rounded);
+  return whole && DigitBlocks::LengthFor(weights.Form()) > 0;
 }
 
 }  // namespace
@@ -297,7 +292,8 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
   int64_t panel = usual.kernels->panel_columns;
   int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
   std::vector<Candidate> candidates;
-  const auto add = [&](absl::string_view name, KernelFn run, const BlockParams& params) {
+  const auto add = [&](absl::string_view name, KernelFn run,
+                       const BlockParams& params) -> Candidate& {
     Candidate& candidate =
         candidates.emplace_back(MakeCandidate(target, node, name, run, params, product.flops()));
     candidate.option.prepare.push_back(PackStep(*weights, params, panel, bytes));
@@ -313,6 +309,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     CountActivation(product, candidate.bound.work);
     candidate.bound.detail =
         absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
+    return candidate;
   };
   // Returns the most parts that have work, of rows and panels as `division` has them.
   const auto parts_of = [&](int64_t tile_rows, int64_t panels) {
@@ -320,7 +317,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
         std::min<int64_t>(target.scratch_parts, (product.m + tile_rows - 1) / tile_rows * panels));
   };
   const auto add_with_scratch = [&](absl::string_view name, KernelFn run, BlockParams params,
-                                    const auto& kernels) {
+                                    const auto& kernels) -> Candidate& {
     const GemmKernels& division = kernels.division;
     params.floats = &division;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
@@ -328,7 +325,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     panel = division.panel_columns;
     bytes = kernels.packed_bytes(product.k, product.n, usual.form);
     params.scratch_parts = parts_of(division.tile_rows, division.Panels(product.n));
-    add(name, run, params);
+    return add(name, run, params);
   };
   if (halves != nullptr) {
     BlockParams params = usual;
@@ -350,12 +347,21 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     add("gemm_blocks_bf16_amx", RunWidenedHalves, params);
     return candidates;
   }
-  if (const BlockDigitKernels* const digits = BlockDigitsFor(target, *weights, rounded);
-      digits != nullptr) {
-    BlockParams params = usual;
-    params.digits = digits;
-    add_with_scratch(rounded ? "gemm_rounded_blocks_vnni" : "gemm_blocks_vnni",
-                     RunWithScratch<&BlockParams::digits>, params, *digits);
+  const bool digits = SuitsDigits(*weights) && BlockDigitKernelsFor(target.isa) != nullptr;
+  if (digits) {
+    const auto add_digits = [&](absl::string_view name, const BlockDigitKernels& kernels) {
+      BlockParams params = usual;
+      params.digits = &kernels;
+      // The tile unit and vectors give the same bits.
+      add_with_scratch(name, RunWithScratch<&BlockParams::digits>, params, kernels).option.order =
+          "digits by blocks";
+    };
+    const BlockDigitKernels* const unit = TileBlockDigitKernelsFor(target.isa, rounded);
+    if (unit != nullptr && product.m >= kFewestUnitRows) {
+      add_digits(rounded ? "gemm_rounded_blocks_amx" : "gemm_blocks_digits_amx", *unit);
+    }
+    add_digits(rounded ? "gemm_rounded_blocks_vnni" : "gemm_blocks_vnni",
+               *BlockDigitKernelsFor(target.isa, rounded));
     return candidates;
   }
   if (rounded) {

@@ -313,14 +313,6 @@ bool ReadsNarrow(const Candidate& candidate) {
   return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
-// Returns the facts that decide which of `candidates` is the fastest, besides the recipe's machine.
-std::string QuestionOf(const CpuTarget& target, const Product& product,
-                       const std::vector<Candidate>& candidates) {
-  const absl::string_view usual = candidates.front().option.kernel;
-  return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "",
-                      target.one_order ? ", one order" : "");
-}
-
 // By kernels of ours and by OpenBLAS, of weights in any form but blocks.
 std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
                                    const Product& product) {
@@ -347,22 +339,23 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // By weights in blocks; device/cpu/int8 takes the others.
-  if (RoundsToInt8(node)) return BlockCandidates(target, node, *product, {});
   std::vector<Candidate> candidates;
-  if (target.isa.Has(CpuFeature::kAvx2) &&
-      (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas)) {
-    candidates = BlockCandidates(
-        target, node, *product,
-        {.floats = TileGemmKernelsFor(target.isa), .halves = TileBf16KernelsFor(target.isa)});
+  if (RoundsToInt8(node)) {
+    // By weights in blocks; device/cpu/int8 takes the others.
+    candidates = BlockCandidates(target, node, *product, {});
+  } else {
+    if (target.isa.Has(CpuFeature::kAvx2) &&
+        (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas)) {
+      candidates = BlockCandidates(
+          target, node, *product,
+          {.floats = TileGemmKernelsFor(target.isa), .halves = TileBf16KernelsFor(target.isa)});
+    }
+    // Weights in blocks stay exact where the CPU lacks products of bfloat16: that takes less time.
+    // Where no kernel fits, the reference kernel rounds, as was requested.
+    if (RoundsToBf16(node) && candidates.empty()) return Bf16Candidates(target, node, *product);
+    if (candidates.empty()) candidates = WithForeign(target, node, *product);
   }
-  // Weights in blocks stay exact where the CPU lacks products of bfloat16: that takes less time.
-  // Where no kernel fits, the reference kernel rounds, as was requested.
-  if (RoundsToBf16(node) && candidates.empty()) return Bf16Candidates(target, node, *product);
-  if (candidates.empty()) candidates = WithForeign(target, node, *product);
-  if (candidates.size() < 2) return candidates;
-  const std::string question = QuestionOf(target, *product, candidates);
-  for (Candidate& candidate : candidates) candidate.option.question = question;
+  AskWhichIsFastest(target, *product, candidates);
   return candidates;
 }
 
@@ -371,13 +364,12 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 // The unit takes 16 rows at a time, however few there are, and converts the weights again in
 // each launch.
 bool SuitsTiles(const Product& product, bool int8) {
-  constexpr int64_t kFewestRowsOfInt8 = 8;
   // Products of floats gain with two row tiles where these are nearly full, or with three; beyond
   // that, any number of rows gains.
   constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
   constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
   const int64_t m = product.m;
-  const bool enough = int8 ? m >= kFewestRowsOfInt8
+  const bool enough = int8 ? m >= kFewestUnitRows
                            : m >= kFewestOfMore || (m >= kFewestOfTwoTiles && m <= kTwoTiles);
   return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
 }

@@ -143,15 +143,6 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>.data();
 }
 
-// Returns the bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
-std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
-  if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
-  return StepBounds(*args.finish);
-}
-const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
-  return bounds.has_value() ? &*bounds : nullptr;
-}
-
 // Computes rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`;
 // `next` is the panel after it.
 template <Form form>
@@ -169,16 +160,7 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
   const int64_t depth_block =
       tiles == 1 ? std::max<int64_t>(args.k, 1) : 4 * StretchRows(end - begin);
   const bool split = args.k > depth_block;
-  const bool integers = args.a_scale == nullptr;
-  GemmArgs c = {.c = static_cast<float*>(args.c), .ldc = args.ldc, .n = args.n};
-  if (!integers) {
-    c.bias = args.bias;
-    c.residual = args.residual;
-    c.ld_residual = args.ld_residual;
-    c.activation = args.activation;
-  }
-  const bool quick = kHasQuickSteps && bounds != nullptr && args.residual == nullptr &&
-                     rows.scale == nullptr && columns.largest < bounds->limit;
+  const PanelOut out(args, panel, columns, rows, bounds, begin);
   HWY_ALIGN uint32_t partial[kRowsAtATime * kPanel];
   int64_t depth = 0;
   do {
@@ -188,15 +170,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
     Ahead ahead = {reinterpret_cast<const char*>(behind), row_bytes / tiles};
     for (int64_t row = begin, count; row < end; row += count) {
       count = NextTileRows(end - row, tile_rows);
-      ByteTileOut tile = {.out = TileOutOf(c, nullptr, row, panel * kPanel, kPanel),
-                          .columns = &columns,
-                          .rows = rows.From(row - begin),
-                          .partial = split ? partial + (row - begin) * kPanel : nullptr,
-                          .integers = integers,
-                          .finish = integers ? nullptr : args.finish,
-                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel,
-                          .bounds = quick ? bounds : nullptr};
-      if (!integers && rows.scale == nullptr) tile.out.scale = columns.scale;
+      ByteTileOut tile = out.At(row);
+      if (split) tile.partial = partial + (row - begin) * kPanel;
       tile.out.first = depth == 0;
       tile.out.last = depth_end == args.k;
       functions[count - 1](a + row * args.lda + depth, args.lda, stretch, depth_end - depth, ahead,

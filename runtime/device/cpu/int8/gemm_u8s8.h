@@ -111,4 +111,9 @@ struct U8S8Kernels {
 // from AVX-512 on read the same packed bytes, whose rows of 16 words also suit a tile unit.
 const U8S8Kernels& U8S8KernelsFor(Isa isa);
 
+// Returns kernels for packed weights by the tile unit (AMX), which read the panels of
+// U8S8KernelsFor and give its bits; null where `isa` has none. `unpacked` is null. Its speed has
+// not been measured.
+const U8S8Kernels* TileU8S8KernelsFor(Isa isa);
+
 }  // namespace reprise::cpu

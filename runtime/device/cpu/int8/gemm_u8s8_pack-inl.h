@@ -95,7 +95,7 @@ void PackPanel(const ByteSource& b, bool a_signed, int64_t k, int64_t n, int64_t
   }
 }
 
-void Pack(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed) {
+HWY_MAYBE_UNUSED void Pack(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed) {
   const int64_t panels = (n + kPanel - 1) / kPanel;
   auto* sums = static_cast<int32_t*>(packed);
   auto* to = reinterpret_cast<uint8_t*>(sums + panels * kPanel);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "hwy/highway.h"
 #include "runtime/device/cpu/gemm/gemm_epilogue-inl.h"
@@ -162,6 +163,50 @@ HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   FinishByteTile(floats, kRows, tile.out, *tile.finish, tile.bytes);
 }
 
+// The rows of a panel as they leave for C.
+class PanelOut {
+ public:
+  // The panel's terms are `columns`, of the rows from `begin` on `rows`.
+  PanelOut(const U8S8Args& args, int64_t panel, const PanelTerms& columns, const RowTerms& rows,
+           const StepBounds* bounds, int64_t begin)
+      : args_(args), panel_(panel), columns_(columns), rows_(rows), begin_(begin) {
+    c_ = {.c = static_cast<float*>(args.c), .ldc = args.ldc, .n = args.n};
+    if (args.a_scale == nullptr) return;
+    c_.bias = args.bias;
+    c_.residual = args.residual;
+    c_.ld_residual = args.ld_residual;
+    c_.activation = args.activation;
+    const bool quick = kHasQuickSteps && bounds != nullptr && args.residual == nullptr &&
+                       rows.scale == nullptr && columns.largest < bounds->limit;
+    if (quick) bounds_ = bounds;
+  }
+
+  // Returns a tile from row `row` on, whose sums are complete unless the caller says otherwise.
+  HWY_INLINE ByteTileOut At(int64_t row) const {
+    const bool integers = args_.a_scale == nullptr;
+    ByteTileOut tile = {.out = TileOutOf(c_, nullptr, row, panel_ * kPanel, kPanel),
+                        .columns = &columns_,
+                        .rows = rows_.From(row - begin_),
+                        .partial = nullptr,
+                        .integers = integers,
+                        .finish = integers ? nullptr : args_.finish,
+                        .bytes = static_cast<uint8_t*>(args_.c) + row * args_.ldc + panel_ * kPanel,
+                        .bounds = bounds_};
+    if (!integers && rows_.scale == nullptr) tile.out.scale = columns_.scale;
+    tile.out.first = tile.out.last = true;
+    return tile;
+  }
+
+ private:
+  const U8S8Args& args_;
+  int64_t panel_;
+  const PanelTerms& columns_;
+  RowTerms rows_;
+  int64_t begin_;
+  GemmArgs c_;
+  const StepBounds* bounds_ = nullptr;
+};
+
 // Elements [column, column + live) of `points` as they are packed, 0 past them.
 HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live, int shift) {
   const U32 d;
@@ -185,7 +230,8 @@ HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live,
 }
 
 // Fills `terms` for the columns from `column` on; `sums` are their sums before packing.
-void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, PanelTerms& terms) {
+HWY_MAYBE_UNUSED void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums,
+                                   PanelTerms& terms) {
   const U32 d;
   const F32 df;
   const int shift = ShiftOfB(args.a_signed, args.b_signed);
@@ -222,7 +268,7 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
 }
 
 // Returns whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
-bool AnyZeroPoint(const U8S8Args& args, int64_t begin, int64_t end) {
+HWY_MAYBE_UNUSED bool AnyZeroPoint(const U8S8Args& args, int64_t begin, int64_t end) {
   const int shift = ShiftOfB(args.a_signed, args.b_signed);
   if (args.b_zero.data == nullptr || args.b_zero.step == 0) return args.b_zero.At(0) + shift != 0;
   const auto* points = static_cast<const uint8_t*>(args.b_zero.data);
@@ -265,6 +311,15 @@ uint32_t SumOfRow(const uint8_t* HWY_RESTRICT row, int64_t k, bool is_signed) {
 #endif
   for (; i < k; ++i) sum += static_cast<uint32_t>(row[i] ^ flip);
   return sum;
+}
+
+// Returns the bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
+HWY_INLINE std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
+  if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
+  return StepBounds(*args.finish);
+}
+HWY_INLINE const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
+  return bounds.has_value() ? &*bounds : nullptr;
 }
 
 // Rows of a block, so that their terms are found once for all panels.

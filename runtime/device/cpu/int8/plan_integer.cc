@@ -109,36 +109,44 @@ void RunUnpacked(const LaunchArgs& args) {
 std::vector<Candidate> IntegerCandidates(const CpuTarget& target, const NodeView& node,
                                          IntegerParams params) {
   const Product& product = params.product;
-  const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
-  params.kernels = &kernels;
   params.a_signed = node.dtype(0) == DType::kInt8;
   params.b_signed = node.dtype(1) == DType::kInt8;
   if (!product.weights) {
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
     params.scratch_parts = target.scratch_parts;
-    params.scratch_bytes = (kernels.PanelBytes(product.k) + 63) / 64 * 64;
+    params.scratch_bytes = (U8S8KernelsFor(target.isa).PanelBytes(product.k) + 63) / 64 * 64;
   }
   const absl::string_view name = product.weights ? "gemm_u8s8" : "gemm_u8s8_unpacked";
-  Candidate candidate = MakeCandidate(target, node, name, product.weights ? RunPacked : RunUnpacked,
-                                      params, product.flops());
-  KernelOption& option = candidate.option;
-  option.kernel = absl::StrCat(name, "_", IsaName(ByteTier(target.isa)));
-  if (product.weights) {
-    option.prepare.push_back(
-        {.input = 1,
-         .op = kPackU8S8Op,
-         .attributes = {{"a_signed", int64_t{params.a_signed}}, {"panel", kernels.panel_columns}},
-         .dtype = DType::kUInt8,
-         .shape = {kernels.PackedBytes(product.k, product.n)}});
-  } else {
-    option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
-  }
-  option.in_place = product.residual;
-  option.takes_live_rows = product.takes_live_rows();
-  CountActivation(product, candidate.bound.work);
-  candidate.bound.detail = product.Detail();
   std::vector<Candidate> candidates;
-  candidates.push_back(std::move(candidate));
+  const auto add = [&](const U8S8Kernels& kernels, absl::string_view tier) {
+    params.kernels = &kernels;
+    Candidate& candidate = candidates.emplace_back(MakeCandidate(
+        target, node, name, product.weights ? RunPacked : RunUnpacked, params, product.flops()));
+    KernelOption& option = candidate.option;
+    option.kernel = absl::StrCat(name, "_", tier);
+    // Integer sums are exact in each form.
+    option.order = std::string(name);
+    if (product.weights) {
+      option.prepare.push_back(
+          {.input = 1,
+           .op = kPackU8S8Op,
+           .attributes = {{"a_signed", int64_t{params.a_signed}}, {"panel", kernels.panel_columns}},
+           .dtype = DType::kUInt8,
+           .shape = {kernels.PackedBytes(product.k, product.n)}});
+    } else {
+      option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+    }
+    option.in_place = product.residual;
+    option.takes_live_rows = product.takes_live_rows();
+    CountActivation(product, candidate.bound.work);
+    candidate.bound.detail = product.Detail();
+  };
+  if (const U8S8Kernels* const unit = TileU8S8KernelsFor(target.isa);
+      unit != nullptr && product.weights && product.m >= kFewestUnitRows) {
+    add(*unit, IsaName(Isa::kAmx));
+  }
+  add(U8S8KernelsFor(target.isa), IsaName(ByteTier(target.isa)));
+  AskWhichIsFastest(target, product, candidates);
   return candidates;
 }
 

@@ -152,47 +152,56 @@ std::vector<Candidate> RoundedCandidates(const CpuTarget& target, const NodeView
   const std::optional<ops::QuantizedWeights> weights =
       ops::SplitQuantized(node.parameter(1), product->transposed_b ? 0 : 1);
   if (!addends.has_value() || !weights.has_value()) return {};
-  const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
-  RoundedParams params = {.kernels = &kernels,
-                          .rows = &RowBytesKernelsFor(target.isa),
-                          .product = *product,
-                          .addends = *addends,
-                          .weights_signed = weights->values->dtype() == DType::kInt8,
-                          .points = weights->points != nullptr,
-                          .workspace = static_cast<int>(node.num_inputs() + node.num_outputs())};
-  const int64_t tiles = (product->m + kernels.tile_rows - 1) / kernels.tile_rows;
-  params.scratch_parts = static_cast<int>(std::clamp<int64_t>(
-      target.scratch_parts, 1, std::max<int64_t>(tiles * kernels.Panels(product->n), 1)));
-  // A part has `m` rows or fewer, whose rounds may be longer.
-  const int64_t most = std::min(MostRounded(kernels, product->k), WholeTiles(kernels, product->m));
-  params.scratch_bytes = RoundedScratch(most, product->k).size;
-  Candidate candidate =
-      MakeCandidate(target, node, "gemm_rounded_u8s8", RunRounded, params, product->flops());
-  KernelOption& option = candidate.option;
-  option.kernel = absl::StrCat("gemm_rounded_u8s8_", IsaName(ByteTier(target.isa)));
-  option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
-  option.in_place = addends->residual;
-  option.takes_live_rows = product->takes_live_rows();
-  PrepareStep step = {.input = 1,
-                      .op = kPackByteColumnsOp,
-                      .attributes = {{"panel", kernels.panel_columns},
-                                     {"scale", product->alpha},
-                                     {"transposed", int64_t{product->transposed_b}}},
-                      .dtype = DType::kUInt8,
-                      .shape = {ByteColumns(kernels, product->k, product->n).size}};
-  step.parts.push_back(weights->values);
-  if (weights->scales != nullptr) step.parts.push_back(weights->scales);
-  if (weights->points != nullptr) step.parts.push_back(weights->points);
-  option.prepare.push_back(std::move(step));
-  // The floats of the node are not read.
-  const double saved = static_cast<double>(product->k * product->n) *
-                       static_cast<double>(sizeof(float) - sizeof(int8_t));
-  candidate.bound.work.bytes -= saved;
-  candidate.bound.work.weight_bytes -= saved;
-  CountActivation(*product, candidate.bound.work);
-  candidate.bound.detail = product->Detail();
   std::vector<Candidate> candidates;
-  candidates.push_back(std::move(candidate));
+  const auto add = [&](const U8S8Kernels& kernels, absl::string_view tier) {
+    RoundedParams params = {.kernels = &kernels,
+                            .rows = &RowBytesKernelsFor(target.isa),
+                            .product = *product,
+                            .addends = *addends,
+                            .weights_signed = weights->values->dtype() == DType::kInt8,
+                            .points = weights->points != nullptr,
+                            .workspace = static_cast<int>(node.num_inputs() + node.num_outputs())};
+    const int64_t tiles = (product->m + kernels.tile_rows - 1) / kernels.tile_rows;
+    params.scratch_parts = static_cast<int>(std::clamp<int64_t>(
+        target.scratch_parts, 1, std::max<int64_t>(tiles * kernels.Panels(product->n), 1)));
+    // A part has `m` rows or fewer, whose rounds may be longer.
+    const int64_t most =
+        std::min(MostRounded(kernels, product->k), WholeTiles(kernels, product->m));
+    params.scratch_bytes = RoundedScratch(most, product->k).size;
+    Candidate& candidate = candidates.emplace_back(
+        MakeCandidate(target, node, "gemm_rounded_u8s8", RunRounded, params, product->flops()));
+    KernelOption& option = candidate.option;
+    option.kernel = absl::StrCat("gemm_rounded_u8s8_", tier);
+    // Integer sums are exact in each form.
+    option.order = "gemm_rounded_u8s8";
+    option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+    option.in_place = addends->residual;
+    option.takes_live_rows = product->takes_live_rows();
+    PrepareStep step = {.input = 1,
+                        .op = kPackByteColumnsOp,
+                        .attributes = {{"panel", kernels.panel_columns},
+                                       {"scale", product->alpha},
+                                       {"transposed", int64_t{product->transposed_b}}},
+                        .dtype = DType::kUInt8,
+                        .shape = {ByteColumns(kernels, product->k, product->n).size}};
+    step.parts.push_back(weights->values);
+    if (weights->scales != nullptr) step.parts.push_back(weights->scales);
+    if (weights->points != nullptr) step.parts.push_back(weights->points);
+    option.prepare.push_back(std::move(step));
+    // The floats of the node are not read.
+    const double saved = static_cast<double>(product->k * product->n) *
+                         static_cast<double>(sizeof(float) - sizeof(int8_t));
+    candidate.bound.work.bytes -= saved;
+    candidate.bound.work.weight_bytes -= saved;
+    CountActivation(*product, candidate.bound.work);
+    candidate.bound.detail = product->Detail();
+  };
+  if (const U8S8Kernels* const unit = TileU8S8KernelsFor(target.isa);
+      unit != nullptr && product->m >= kFewestUnitRows) {
+    add(*unit, IsaName(Isa::kAmx));
+  }
+  add(U8S8KernelsFor(target.isa), IsaName(ByteTier(target.isa)));
+  AskWhichIsFastest(target, *product, candidates);
   return candidates;
 }
 

@@ -1,10 +1,12 @@
-// The parts that all kernels of the tile unit (AMX) share: its configuration, and floats as sums of
-// bfloat16 numbers. This is included inside a kernel file after math-inl.h; AVX-512 only.
+// The parts that all kernels of the tile unit (AMX) share: its instructions, its configuration, and
+// floats as sums of bfloat16 numbers. This is included inside a kernel file after math-inl.h;
+// AVX-512 only.
 //
-// The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
-// is the exact sum of three such numbers. For two floats the six largest of nine products are
-// taken; the others would add less than 2^-22 of a product, with no fixed sign. Magnitudes below
-// about 1e-33 lose digits, because the unit takes their smallest parts for 0.
+// The unit multiplies bytes, and sums in int32; or it multiplies bfloat16, 8 significant bits, and
+// sums in float32. A float has 24 bits, so it is the exact sum of three such numbers. For two
+// floats the six largest of nine products are taken; the others would add less than 2^-22 of a
+// product, with no fixed sign. Magnitudes below about 1e-33 lose digits, because the unit takes
+// their smallest parts for 0.
 #if defined(REPRISE_CPU_TILE_UNIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_TILE_UNIT_INL_H_
 #undef REPRISE_CPU_TILE_UNIT_INL_H_
@@ -41,6 +43,50 @@ struct alignas(64) TileConfig {
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
+
+// The unit's instructions; tiles are named by their numbers.
+struct TileUnit {
+  static HWY_INLINE void Configure(const TileConfig& config) {
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  static HWY_INLINE void Release() { asm volatile("tilerelease"); }
+  // Rows lie `stride` bytes apart.
+  template <int kTile>
+  static HWY_INLINE void Load(const void* from, int64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
+  }
+  template <int kTile>
+  static HWY_INLINE void Store(void* to, int64_t stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
+  }
+  template <int kTile>
+  static HWY_INLINE void Zero() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+  }
+  // Adds A times B to sums: of bfloat16, and of bytes with the signs named.
+  template <int kSums, int kA, int kB>
+  static HWY_INLINE void MultiplyHalves() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+  }
+  template <bool kASigned, bool kBSigned, int kSums, int kA, int kB>
+  static HWY_INLINE void MultiplyBytes() {
+    static_assert(kASigned || kBSigned);
+    if constexpr (kASigned && kBSigned) {
+      asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+    } else if constexpr (kASigned) {
+      asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+    } else {
+      asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+    }
+  }
+};
+
+// Kernels name the unit so. Tests compile them with an emulation in its place, which runs on other
+// CPUs (tests/runtime/device/cpu/emulated).
+#ifndef REPRISE_TILE_UNIT
+#define REPRISE_TILE_UNIT TileUnit
+#endif
+using Unit = REPRISE_TILE_UNIT;
 
 // The indices of bytes within 128 bits: the upper half of each lane, twice.
 HWY_ALIGN constexpr uint8_t kUpperHalves[16] = {2,  3,  2,  3,  6,  7,  6,  7,

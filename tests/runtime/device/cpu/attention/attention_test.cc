@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/graph/tensor.h"
+#include "tests/runtime/device/cpu/emulated/kernels.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {
@@ -143,6 +144,11 @@ std::vector<NamedKernels> AllKernels() {
     if (rounding != nullptr) {
       all.push_back({absl::StrCat("bf16_", IsaName(isa)), rounding, /*rounding=*/true});
     }
+  }
+  if (EmulatedIsa() == Isa::kAmx) {
+    all.push_back({"emulated_amx", EmulatedAttentionKernelsFor(Isa::kAmx)});
+    all.push_back({"emulated_bf16_amx", EmulatedRoundingAttentionKernelsFor(Isa::kAmx),
+                   /*rounding=*/true});
   }
   return all;
 }
@@ -338,8 +344,9 @@ TEST_P(AttentionTest, NoKeysGiveZeros) {
 }
 
 TEST(TileAttentionTest, IsAtLeastAsExactAsVectors) {
-  const AttentionKernels* const tiles = TileAttentionKernelsFor(DetectIsa());
-  if (tiles == nullptr) return;  // a machine without the unit
+  const AttentionKernels* tiles = TileAttentionKernelsFor(DetectIsa());
+  if (tiles == nullptr) tiles = EmulatedAttentionKernelsFor(EmulatedIsa());
+  if (tiles == nullptr) GTEST_SKIP() << "no AVX-512 with products of bytes";
   for (int64_t keys : {96, 200, 512}) {
     for (int64_t head_dim : {32, 64}) {
       Head head(64, keys, head_dim, head_dim, Mask::kBiasPerQuery, 3);

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/graph/tensor.h"
+#include "tests/runtime/device/cpu/emulated/kernels.h"
 
 namespace reprise::cpu {
 namespace {
@@ -32,6 +33,9 @@ std::vector<NamedKernels> AllKernels() {
     all.push_back({"avx512", &Bf16KernelsFor(Isa::kAvx512)});
   if (const Bf16Kernels* dot = Bf16DotKernelsFor(DetectIsa())) all.push_back({"dot", dot});
   if (const Bf16Kernels* tile = TileBf16KernelsFor(DetectIsa())) all.push_back({"tile", tile});
+  if (const Bf16Kernels* tile = EmulatedBf16KernelsFor(EmulatedIsa())) {
+    all.push_back({"emulated_tile", tile});
+  }
   return all;
 }
 

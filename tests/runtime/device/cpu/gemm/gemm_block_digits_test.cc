@@ -7,21 +7,48 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "runtime/ops/products/round_rows.h"
+#include "tests/runtime/device/cpu/emulated/kernels.h"
 #include "tests/runtime/device/cpu/gemm/block_weights.h"
 #include "tests/runtime/device/cpu/gemm/gemm_harness.h"
 
 namespace reprise::cpu {
 namespace {
 
-// Returns the tiers that multiply bytes.
-std::vector<Isa> ByteTiers() {
-  std::vector<Isa> tiers;
-  for (Isa isa : ProductTiers()) {
-    if (BlockDigitKernelsFor(isa) != nullptr) tiers.push_back(isa);
+// How rows are multiplied.
+struct DigitForm {
+  std::string name;
+  const BlockDigitKernels* kernels;
+  const BlockDigitKernels* packing;
+  const BlockDigitKernels* vectors;  // the same on vectors
+  bool rounded;                      // rows are bytes
+};
+void PrintTo(const DigitForm& form, std::ostream* out) { *out << form.name; }
+
+// Returns the forms of all tiers that multiply bytes: by vectors, and by the tile unit or its
+// emulation.
+std::vector<DigitForm> DigitForms() {
+  std::vector<DigitForm> forms;
+  for (const bool rounded : {false, true}) {
+    const std::string suffix = rounded ? "_rounded" : "";
+    const auto add = [&](const std::string& name, Isa vectors, const BlockDigitKernels* kernels) {
+      if (kernels == nullptr) return;
+      forms.push_back({name + suffix, kernels, BlockDigitKernelsFor(vectors),
+                       BlockDigitKernelsFor(vectors, rounded), rounded});
+    };
+    for (Isa isa : ProductTiers()) {
+      if (isa == Isa::kAmx) {
+        add("amx", isa, TileBlockDigitKernelsFor(isa, rounded));
+      } else {
+        add(std::string(IsaName(isa)), isa, BlockDigitKernelsFor(isa, rounded));
+      }
+    }
+    add("emulated_amx", Isa::kAvx512Vnni, EmulatedBlockDigitKernelsFor(EmulatedIsa(), rounded));
   }
-  return tiers;
+  return forms;
 }
 
 // The same weights, packed.
@@ -38,31 +65,42 @@ struct Packed {
   AlignedBuffer packed;
 };
 
-class GemmBlockDigitsTest : public testing::TestWithParam<Isa> {
+class GemmBlockDigitsTest : public testing::TestWithParam<DigitForm> {
  protected:
-  const BlockDigitKernels& kernels() const { return *BlockDigitKernelsFor(GetParam()); }
+  const BlockDigitKernels& kernels() const { return *GetParam().kernels; }
+  const BlockDigitKernels& packing() const { return *GetParam().packing; }
 
   // Rows [begin, end) of the product, divided into `parts`.
   void Run(GemmArgs args, const Packed& b, int64_t begin, int64_t end, int parts) const {
+    RunBy(kernels(), args, b, begin, end, parts);
+  }
+  static void RunBy(const BlockDigitKernels& kernels, GemmArgs args, const Packed& b, int64_t begin,
+                    int64_t end, int parts) {
     args.packed_b = b.packed.data();
     args.a += begin * args.lda;
     args.c += begin * args.ldc;
     if (args.residual != nullptr) args.residual += begin * args.ld_residual;
     const AlignedBuffer scratch(
-        static_cast<size_t>(kernels().scratch_bytes(end - begin, args.k, b.form)));
+        static_cast<size_t>(kernels.scratch_bytes(end - begin, args.k, b.form)));
     args.scratch = scratch.data();
     for (int part = 0; part < parts; ++part) {
-      kernels().part(args, b.form,
-                     kernels().division.Partition(end - begin, args.n, false, parts, part));
+      kernels.part(args, b.form,
+                   kernels.division.Partition(end - begin, args.n, false, parts, part));
     }
   }
 
-  // Expects each sum to be as near to the exact one as sums of floats are.
-  static void ExpectExact(const GuardedProduct& p, int64_t row) {
+  // Expects each sum to be as near to the exact one as sums of floats are; of rounded rows where
+  // these are rounded.
+  void ExpectExact(const GuardedProduct& p, const BlockForm& form, int64_t row) const {
+    const auto first = p.a.begin() + row * p.lda;
+    std::vector<float> a(first, first + p.k);
+    if (GetParam().rounded) {
+      ops::RoundRows(&*first, 1, p.k, DigitBlocks::LengthFor(form), a.data());
+    }
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, squares = 0;
       for (int64_t i = 0; i < p.k; ++i) {
-        const double term = static_cast<double>(p.a[row * p.lda + i]) * p.b[j * p.ldb + i];
+        const double term = static_cast<double>(a[static_cast<size_t>(i)]) * p.b[j * p.ldb + i];
         sum += term;
         squares += term * term;
       }
@@ -79,6 +117,7 @@ TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
   constexpr Stored kStored[] = {
       {4, 4, 0, 32, false},   {4, 4, 0, 16, true}, {4, 4, 0, 1024, true}, {8, 8, 0, 32, true},
       {8, 8, 128, 16, false}, {8, 4, 8, 8, false}, {2, 4, 0, 16, true},   {8, 8, 128, 256, true},
+      {4, 4, 0, 72, false},   {4, 4, 0, 64, true}, {8, 8, 0, 96, true},
   };
   uint32_t seed = 1;
   for (const Stored& stored : kStored) {
@@ -90,13 +129,13 @@ TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
                        << stored.bits << " bits kept as " << stored.kept << ", blocks of "
                        << stored.block << ", m " << m << " n " << n << " k " << k);
           GuardedProduct p({m, k, n}, ++seed, /*transposed=*/true);
-          const Packed b(kernels(), stored, seed, p);
+          const Packed b(packing(), stored, seed, p);
           GemmArgs args = p.Args(Activation::kNone);
           args.bias = nullptr;
           args.residual = nullptr;
           Run(args, b, 0, m, 1);
           for (int64_t row = 0; row < m; row += 1 + m / 5) {
-            ExpectExact(p, row);
+            ExpectExact(p, b.form, row);
             if (HasFatalFailure()) return;
           }
           args = p.Args(seed % 3 == 0 ? Activation::kGelu : Activation::kNone);
@@ -110,6 +149,8 @@ TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
           ASSERT_EQ(p.result(), whole);
           Run(args, b, 0, (m + 1) / 2, 1);
           ASSERT_EQ(p.result(), whole);
+          RunBy(*GetParam().vectors, args, b, 0, m, 1);
+          ASSERT_EQ(p.result(), whole) << "vectors";
         }
       }
     }
@@ -125,7 +166,7 @@ TEST_P(GemmBlockDigitsTest, SmallElementsBesideLargeOnesKeepTheirDigits) {
       for (int64_t row = 0; row < p.m; row += 2) {
         for (int i = 0; i < large; ++i) p.a[row * p.lda + (7 + 15 * i) % p.k] = value;
       }
-      const Packed b(kernels(), {4, 4, 0, 32, true}, 5, p);
+      const Packed b(packing(), {4, 4, 0, 32, true}, 5, p);
       GemmArgs args = p.Args(Activation::kNone);
       args.bias = nullptr;
       args.residual = nullptr;
@@ -134,7 +175,7 @@ TEST_P(GemmBlockDigitsTest, SmallElementsBesideLargeOnesKeepTheirDigits) {
       Run(args, b, 0, p.m, 1);
       EXPECT_EQ(p.result(), lone);
       int unseen = 0;
-      for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, row);
+      for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, b.form, row);
       for (int64_t j = 0; j < p.n; ++j) unseen += p.b[j * p.ldb + 7] == 0;
       EXPECT_GT(unseen, 0);
       if (HasFatalFailure()) return;
@@ -150,12 +191,12 @@ TEST_P(GemmBlockDigitsTest, RowsOfAnyMagnitudeHaveTheirDigits) {
   }
   // A block of a row that is mostly zeros, as after a ReLU.
   for (int64_t i = 32; i < 64; ++i) p.a[3 * p.lda + i] = i == 40 ? 3.0f : i == 41 ? 0.01f : 0.0f;
-  const Packed b(kernels(), {8, 8, 0, 32, true}, 5, p);
+  const Packed b(packing(), {8, 8, 0, 32, true}, 5, p);
   GemmArgs args = p.Args(Activation::kNone);
   args.bias = nullptr;
   args.residual = nullptr;
   Run(args, b, 0, p.m, 1);
-  for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, row);
+  for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, b.form, row);
 }
 
 TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
@@ -163,7 +204,7 @@ TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
   GuardedProduct p({6, 70, 40}, 5, /*transposed=*/true);
   p.a[1 * p.lda + 7] = kInfinity;
   p.a[3 * p.lda + 69] = std::numeric_limits<float>::quiet_NaN();
-  const Packed b(kernels(), {4, 4, 0, 32, true}, 5, p);
+  const Packed b(packing(), {4, 4, 0, 32, true}, 5, p);
   GemmArgs args = p.Args(Activation::kNone);
   args.bias = nullptr;
   args.residual = nullptr;
@@ -173,11 +214,12 @@ TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
     }
     if (together) Run(args, b, 0, p.m, 1);
     for (int64_t row = 0; row < p.m; ++row) {
-      if (row != 1 && row != 3) ExpectExact(p, row);
+      if (row != 1 && row != 3) ExpectExact(p, b.form, row);
     }
     for (int64_t j = 0; j < p.n; ++j) {
       const float weight = p.b[j * p.ldb + 7], got = p.result()[p.ldc + j];
-      if (weight == 0) {
+      // Of a rounded block nothing is a number.
+      if (weight == 0 || GetParam().rounded) {
         EXPECT_TRUE(std::isnan(got));
       } else {
         EXPECT_EQ(got, std::copysign(kInfinity, weight));
@@ -199,7 +241,8 @@ TEST(DigitBlocksTest, BlocksAreCutWhereTheyAreLong) {
   EXPECT_EQ(length(4), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmBlockDigitsTest, testing::ValuesIn(ByteTiers()), TierName);
+INSTANTIATE_TEST_SUITE_P(Forms, GemmBlockDigitsTest, testing::ValuesIn(DigitForms()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace reprise::cpu

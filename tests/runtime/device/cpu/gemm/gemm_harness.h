@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/gemm/gemm.h"
+#include "tests/runtime/device/cpu/emulated/kernels.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {
@@ -16,6 +17,18 @@ namespace reprise::cpu {
 struct Case {
   int64_t m, k, n;
 };
+
+// Returns ProductTiers(), and the tile unit's by its emulation where the machine has none.
+inline std::vector<Isa> UnitTiers() {
+  std::vector<Isa> tiers = ProductTiers();
+  if (EmulatedIsa() == Isa::kAmx && tiers.back() != Isa::kAmx) tiers.push_back(Isa::kAmx);
+  return tiers;
+}
+// Returns the tile unit's kernels, or their emulation's where the machine has none; null for other
+// tiers.
+inline const GemmKernels* UnitGemmKernelsFor(Isa isa) {
+  return UsableIsa(isa) == isa ? TileGemmKernelsFor(isa) : EmulatedGemmKernelsFor(isa);
+}
 
 inline double Apply(Activation activation, double x) {
   switch (activation) {
@@ -60,8 +73,8 @@ class GuardedProduct {
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
     int64_t bytes = 0;
-    for (Isa isa : ProductTiers()) {
-      for (const GemmKernels* kernels : {TileGemmKernelsFor(isa), DigitGemmKernelsFor(isa)}) {
+    for (Isa isa : UnitTiers()) {
+      for (const GemmKernels* kernels : {UnitGemmKernelsFor(isa), DigitGemmKernelsFor(isa)}) {
         if (kernels != nullptr) bytes = std::max(bytes, kernels->PartScratchBytes(m, k, int8));
       }
     }
@@ -139,12 +152,12 @@ struct Int8Product : GuardedProduct {
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {
-    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
+    const GemmKernels* tiles = UnitGemmKernelsFor(GetParam());
     return tiles == nullptr ? GemmKernelsFor(GetParam()) : *tiles;
   }
   // Weights stored as int8: by digits on the tiers with products of bytes but no tile unit.
   const GemmKernels& int8_kernels() const {
-    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
+    const GemmKernels* tiles = UnitGemmKernelsFor(GetParam());
     const GemmKernels* digits = DigitGemmKernelsFor(GetParam());
     return tiles != nullptr || digits == nullptr ? kernels() : *digits;
   }

@@ -174,7 +174,7 @@ TEST_P(GemmNumbersTest, InfinityAndNoNumberAmongTheWeightsStayInTheirColumns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmNumbersTest, testing::ValuesIn(ProductTiers()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmNumbersTest, testing::ValuesIn(UnitTiers()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

@@ -234,7 +234,7 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(ProductTiers()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(UnitTiers()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

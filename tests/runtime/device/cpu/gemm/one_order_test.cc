@@ -99,6 +99,26 @@ TEST(GemmOrderTest, OthersMayMultiplyManyRowsByTheTileUnit) {
   EXPECT_GT(OrdersOf(target, Form::kInt8).size(), 1u);
 }
 
+// The tile unit and vectors give the same bits of weights in blocks, so that timing may choose for
+// models of one order, too.
+TEST(GemmOrderTest, TheTileUnitIsOfferedForDigitsOfManyRows) {
+  for (const bool one_order : {false, true}) {
+    CpuTarget target(Isa::kAmx, GemmProvider::kOwn);
+    target.one_order = one_order;
+    const std::vector<Candidate> many = OffersFor(target, 64, Form::kBlocks);
+    ASSERT_EQ(many.size(), 2u);
+    EXPECT_EQ(many[0].option.kernel, "gemm_blocks_digits_amx_avx512");
+    EXPECT_EQ(many[1].option.kernel, "gemm_blocks_vnni_avx512");
+    EXPECT_EQ(many[0].option.Order(), many[1].option.Order());
+    EXPECT_EQ(many[0].option.prepare[0].shape, many[1].option.prepare[0].shape);
+    EXPECT_NE(many[0].option.question, "");
+    EXPECT_EQ(many[0].option.question, many[1].option.question);
+    const std::vector<Candidate> few = OffersFor(target, 1, Form::kBlocks);
+    ASSERT_EQ(few.size(), 1u);
+    EXPECT_EQ(few[0].option.Order(), many[0].option.Order());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tiers, OneOrderTest, testing::ValuesIn(kIsas),
                          [](const testing::TestParamInfo<NamedIsa>& info) {
                            return std::string(info.param.name);

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
+#include "tests/runtime/device/cpu/emulated/kernels.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {
@@ -155,9 +158,31 @@ class Product {
   std::vector<uint32_t> c_;
 };
 
-class GemmU8S8Test : public testing::TestWithParam<Isa> {
+struct ByteForm {
+  std::string name;
+  const U8S8Kernels* kernels;
+};
+void PrintTo(const ByteForm& form, std::ostream* out) { *out << form.name; }
+
+// Returns the kernels of all tiers, and the tile unit's or its emulation.
+std::vector<ByteForm> ByteForms() {
+  std::vector<ByteForm> forms;
+  const auto add = [&](std::string name, const U8S8Kernels* kernels) {
+    if (kernels != nullptr) forms.push_back({std::move(name), kernels});
+  };
+  for (Isa isa : EveryTier()) {
+    add(std::string(IsaName(isa)), &U8S8KernelsFor(isa));
+    add("unit_" + std::string(IsaName(isa)), TileU8S8KernelsFor(isa));
+  }
+  add("emulated_unit", EmulatedU8S8KernelsFor(EmulatedIsa()));
+  return forms;
+}
+
+class GemmU8S8Test : public testing::TestWithParam<ByteForm> {
  protected:
-  const U8S8Kernels& kernels() const { return U8S8KernelsFor(GetParam()); }
+  const U8S8Kernels& kernels() const { return *GetParam().kernels; }
+  // The tile unit takes packed weights alone.
+  bool takes_unpacked() const { return kernels().unpacked != nullptr; }
 };
 
 TEST_P(GemmU8S8Test, SumsEqualPlainLoopForAnyShapeSignAndZeroPoint) {
@@ -173,6 +198,7 @@ TEST_P(GemmU8S8Test, SumsEqualPlainLoopForAnyShapeSignAndZeroPoint) {
         Product packed({m, k, n}, signs, seed, zeros_of_a, zeros_of_b);
         packed.Run(kernels(), packed.Integers());
         packed.Check(packed.Integers());
+        if (!takes_unpacked()) continue;
         Product unpacked({m, k, n}, signs, seed, zeros_of_a, zeros_of_b);
         unpacked.RunUnpacked(kernels(), unpacked.Integers());
         ASSERT_EQ(packed.result(), unpacked.result());
@@ -281,6 +307,7 @@ TEST_P(GemmU8S8Test, PartsOfAnyPartitionGiveTheSameBits) {
       const U8S8Args args = divided.Floats(Many::kEach, Many::kEach, Activation::kGelu);
       divided.Run(kernels(), args, parts);
       ASSERT_EQ(divided.result(), whole.result()) << parts << " parts";
+      if (!takes_unpacked()) continue;
       Product unpacked(c, {false, true}, 5, Many::kEach, Many::kEach);
       unpacked.RunUnpacked(kernels(), unpacked.Floats(Many::kEach, Many::kEach, Activation::kGelu),
                            parts);
@@ -289,7 +316,34 @@ TEST_P(GemmU8S8Test, PartsOfAnyPartitionGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmU8S8Test, testing::ValuesIn(EveryTier()), TierName);
+// Batch-mates, and the form that timing prefers, change no bit.
+TEST_P(GemmU8S8Test, RowsHaveTheBitsOfVectorsHoweverManyThereAre) {
+  const Isa vectors = UsableIsa(Isa::kAvx512Vnni);
+  if (kernels().panel_columns != U8S8KernelsFor(vectors).panel_columns) {
+    GTEST_SKIP() << "packs in another way";
+  }
+  for (const Case& c : {Case{37, 130, 100}, Case{16, 64, 48}, Case{130, 200, 31}}) {
+    for (const Signs signs : kAllSigns) {
+      Product whole(c, signs, 5, Many::kEach, Many::kEach);
+      whole.Run(U8S8KernelsFor(vectors), whole.Floats(Many::kEach, Many::kEach));
+      Product p(c, signs, 5, Many::kEach, Many::kEach);
+      const U8S8Args args = p.Floats(Many::kEach, Many::kEach);
+      AlignedBuffer packed(static_cast<size_t>(kernels().PackedBytes(c.k, c.n)));
+      kernels().pack(p.Source(), signs.a, c.k, c.n, packed.data());
+      for (const int64_t rows : {c.m, int64_t{1}, int64_t{17}}) {
+        for (int64_t row = 0; row < c.m; row += rows) {
+          U8S8Args some = args;
+          some.packed_b = packed.data();
+          kernels().part(some, {row, std::min(row + rows, c.m), 0, kernels().Panels(c.n)});
+        }
+        ASSERT_EQ(p.result(), whole.result()) << rows << " rows at a time";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, GemmU8S8Test, testing::ValuesIn(ByteForms()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace reprise::cpu
