@@ -156,45 +156,89 @@ HWY_INLINE bool SplitBlock(const float* HWY_RESTRICT a, int64_t index, int64_t f
   return true;
 }
 
-// Rounds the `count` numbers of a block that begins at `first`, and finds their sum.
-template <bool kPairs>
-HWY_INLINE void RoundBlock(const float* HWY_RESTRICT a, int64_t first, int64_t count, uint32_t flip,
-                           uint8_t* HWY_RESTRICT bytes, DigitBlock& block) {
-  const F32 d;
-  const hn::Rebind<int32_t, F32> d32;
-  const hn::Rebind<uint32_t, F32> du;
-  const hn::Rebind<uint8_t, F32> d8;
-  const auto load = [&](int64_t i) HWY_ATTR {
-    return i + kLanes <= count ? hn::LoadU(d, a + first + i)
-                               : LoadPart(d, a + first + i, count - i);
-  };
-  auto most = hn::Zero(d32);  // ordered like the magnitudes; what is no number is above infinity
-  for (int64_t i = 0; i < count; i += kLanes) {
-    most = hn::Max(most, hn::BitCast(d32, hn::Abs(load(i))));
-  }
-  const ops::RowScale scale =
-      ops::BlockScaleOf(hn::GetLane(hn::BitCast(d, hn::MaxOfLanes(d32, most))));
-  block.scale = scale.scale;
-  const bool numbers = scale.inverse > 0;
-  const VF inverse = hn::Set(d, scale.inverse);
-  const auto offset = hn::Set(du, kDigitsOffset & 0xFF), flips = hn::Set(du, flip & 0xFF);
-  const auto order = hn::SetTableIndices(d, kEvenFirst);
-  auto sums = hn::Zero(d32);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    VF x = numbers ? load(i) : hn::Zero(d);
-    if constexpr (kPairs) x = hn::TableLookupLanes(x, order);
-    const auto integer = hn::NearestInt(hn::Mul(x, inverse));
-    sums = hn::Add(sums, integer);
-    const auto whole = hn::BitCast(du, integer);
-    const auto number = hn::Xor(hn::Add(whole, offset), flips);
-    hn::StoreU(hn::TruncateTo(d8, number), d8, bytes + first + i);
-  }
-  const int32_t sum = hn::GetLane(hn::SumOfLanes(d32, sums));
-  block.less[0] = static_cast<uint16_t>(-sum);
-  block.sum = static_cast<float>(sum) * block.scale;
+// Returns the nearest whole numbers of numbers within 31 bits.
+HWY_INLINE hn::Vec<hn::Rebind<int32_t, F32>> NearestSmall(VF x) {
+#if HWY_TARGET == HWY_AVX3
+  return {_mm512_cvtps_epi32(x.raw)};
+#else
+  return {_mm256_cvtps_epi32(x.raw)};
+#endif
 }
 
-// The sums of the digits of a row's blocks, of which `flip` was asked.
+// Returns the larger of each lane of a vector and the same lane of its other quarters.
+template <class V>
+HWY_INLINE auto LargestOfQuarters(V v) {
+  const hn::DFromV<V> d;
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return v;
+  } else {
+    const hn::Half<decltype(d)> half;
+    return LargestOfQuarters(hn::Max(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+// Rounds the blocks of a row, and adds `offset` to each byte. A number of blocks have their factors
+// found together: one by one each would wait for its own divisions.
+template <bool kPairs>
+HWY_INLINE void RoundBlocks(const float* HWY_RESTRICT a, const DigitBlocks& blocks, uint8_t offset,
+                            uint8_t* HWY_RESTRICT bytes, DigitBlock* HWY_RESTRICT to) {
+  constexpr int64_t kTogether = 16, kCopies = 4;
+  const F32 d;
+  const hn::Rebind<int32_t, F32> d32;
+  const hn::Rebind<uint8_t, F32> d8;
+  const hn::FixedTag<int32_t, kCopies> four;
+  const VF infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  const VF least = hn::Set(d, ops::kLeastRange), steps = hn::Set(d, 127.0f);
+  const VF none = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
+  const auto offsets = hn::Set(d32, offset);
+  const auto order = hn::SetTableIndices(d, kEvenFirst);
+  // Ordered like the magnitudes; NaN is above infinity. Each block has four.
+  HWY_ALIGN int32_t most[kTogether * kCopies] = {};
+  HWY_ALIGN float scales[kTogether * kCopies], inverses[kTogether * kCopies];
+  for (int64_t begin = 0; begin < blocks.count; begin += kTogether) {
+    const int64_t end = std::min(begin + kTogether, blocks.count);
+    const auto for_block = [&](int64_t b, const auto& use) HWY_ATTR {
+      const int64_t first = b * blocks.length;
+      const int64_t count = std::min(blocks.length, blocks.k - first);
+      for (int64_t i = 0; i < count; i += kLanes) {
+        use(i + kLanes <= count ? hn::LoadU(d, a + first + i)
+                                : LoadPart(d, a + first + i, count - i),
+            first + i);
+      }
+    };
+    for (int64_t b = begin; b < end; ++b) {
+      auto largest = hn::Zero(d32);
+      for_block(b, [&](VF x, int64_t)
+                       HWY_ATTR { largest = hn::Max(largest, hn::BitCast(d32, hn::Abs(x))); });
+      hn::Store(LargestOfQuarters(largest), four, most + (b - begin) * kCopies);
+    }
+    for (int64_t at = 0; at < (end - begin) * kCopies; at += kLanes) {
+      auto largest = hn::Load(d32, most + at);
+      largest = hn::Max(largest, hn::Shuffle2301(largest));
+      largest = hn::Max(largest, hn::Shuffle1032(largest));
+      // As ops::BlockScaleOf.
+      const VF range = hn::BitCast(d, largest);
+      const auto finite = hn::Lt(range, infinity), small = hn::Lt(range, least);
+      const VF scale = hn::IfThenZeroElse(small, hn::Div(range, steps));
+      const VF inverse = hn::IfThenZeroElse(small, hn::Div(steps, range));
+      hn::Store(hn::IfThenElse(finite, scale, none), d, scales + at);
+      hn::Store(hn::IfThenElseZero(finite, inverse), d, inverses + at);
+    }
+    for (int64_t b = begin; b < end; ++b) {
+      to[b].scale = scales[(b - begin) * kCopies];
+      const VF inverse = hn::Set(d, inverses[(b - begin) * kCopies]);
+      // Where a number is not finite all become 0: as integers their lowest bytes are.
+      for_block(b, [&](VF x, int64_t at) HWY_ATTR {
+        if constexpr (kPairs) x = hn::TableLookupLanes(x, order);
+        const auto number = hn::Add(NearestSmall(hn::Mul(x, inverse)), offsets);
+        const hn::Rebind<uint32_t, F32> du;
+        hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, number)), d8, bytes + at);
+      });
+    }
+  }
+}
+
+// The sums of the digits of a row's blocks; digits are signed once their bits `flip` are changed.
 template <int kDigits>
 HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBlocks& blocks,
                           uint8_t flip, DigitBlock* to) {
@@ -218,10 +262,10 @@ HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBloc
   }
 }
 
-// Writes the digits of a row of A, kDigits times `stride` bytes, and the facts of its blocks.
-// Digits are signed bytes, or with `plus128` those plus 128.
+// Writes the digits of a row of A, kDigits times `stride` bytes, and the facts of its blocks: with
+// `sums` all, else their factors. Digits are signed bytes, or with `plus128` those plus 128.
 template <int kBits, int kDigits>
-void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* digits,
+void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, bool sums, uint8_t* digits,
               int64_t stride, DigitBlock* to, DigitOutliers& outliers) {
   outliers.count = 0;
   const uint8_t none = plus128 ? 0x80 : 0;
@@ -229,20 +273,22 @@ void SplitRow(const float* a, const DigitBlocks& blocks, bool plus128, uint8_t* 
     const int64_t end = blocks.k / kLanes * kLanes;
     std::memset(digits + digit * stride + end, none, static_cast<size_t>(stride - end));
   }
-  for (int64_t b = 0; b < blocks.count; ++b) {
-    const int64_t first = b * blocks.length;
-    const int64_t count = std::min(blocks.length, blocks.k - first);
-    const uint32_t flip = plus128 ? 0 : kDigitsOffset;
-    if constexpr (kDigits == 1) {
-      RoundBlock<kBits == 4>(a, first, count, flip, digits, to[b]);
-    } else if (!SplitBlock<kBits == 4>(a, b, first, count, flip, digits, stride, to[b], outliers)) {
+  if constexpr (kDigits == 1) {
+    RoundBlocks<kBits == 4>(a, blocks, none, digits, to);
+  } else {
+    for (int64_t b = 0; b < blocks.count; ++b) {
+      const int64_t first = b * blocks.length;
+      const int64_t count = std::min(blocks.length, blocks.k - first);
+      const uint32_t flip = plus128 ? 0 : kDigitsOffset;
+      if (SplitBlock<kBits == 4>(a, b, first, count, flip, digits, stride, to[b], outliers))
+        continue;
       outliers.count = kAll;
       // The digits are not read then.
       for (int64_t i = b; i < blocks.count; ++i) to[i] = {};
       return;
     }
   }
-  if constexpr (kDigits > 1) SumDigits<kDigits>(digits, stride, blocks, plus128 ? 0 : 0x80, to);
+  if (sums) SumDigits<kDigits>(digits, stride, blocks, plus128 ? 0 : 0x80, to);
 }
 
 }  // namespace

@@ -32,11 +32,13 @@ namespace {
 
 // Digits of A that stay in the L2 cache with a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
-constexpr int64_t kMostRows = 384;
+template <int kDigits>
+constexpr int64_t kMostRows = kDigits == 1 ? 576 : 384;
 template <class Tiles>
 int64_t MaxRows(int64_t k) {
   const int64_t rows = kMaxBytesOfA / (Tiles::kDigits * BlockDigitStride(k));
-  return std::clamp<int64_t>(rows / Tiles::kRows, 2, kMostRows / Tiles::kRows) * Tiles::kRows;
+  return std::clamp<int64_t>(rows / Tiles::kRows, 2, kMostRows<Tiles::kDigits> / Tiles::kRows) *
+         Tiles::kRows;
 }
 
 // A part needs, besides its operands: the digits of a round of rows, the facts of their
@@ -169,8 +171,10 @@ void PartOf(const GemmArgs& args, const DigitBlocks& blocks, const GemmPart& par
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += round) {
     const int64_t end = std::min(begin + round, part.row_end);
     const bool few = end - begin <= Tiles::kFew;
+    // Tiles subtract the zero points of 4 bits from weights.
+    const bool sums = few || kBits == 8 || blocks.factor_rows == 2;
     for (int64_t row = begin, i = 0; row < end; ++row, ++i) {
-      SplitRow<kBits, kDigits>(args.a + row * args.lda, blocks, Tiles::kPlus128 && !few,
+      SplitRow<kBits, kDigits>(args.a + row * args.lda, blocks, Tiles::kPlus128 && !few, sums,
                                scratch.digits + i * kDigits * scratch.stride, scratch.stride,
                                scratch.facts + i * blocks.count, scratch.outliers[i]);
     }
