@@ -39,6 +39,9 @@ def models():
     yield "bytes", decoders.make("gqa", **LARGE), {"precision": "int8"}
     yield "bytes_by_block", decoders.make("gqa", **LARGE), {"precision": "int8", "weights": "int4"}
     yield "bf16", decoders.make("gqa", **LARGE), {"precision": "bf16"}
+    for precision in ("bf16", "int8"):
+        for form in ("int8", "blocks"):
+            yield f"{precision}_{form}", narrow(decoders.make("gqa", **LARGE), form), {"precision": precision}
     yield "int8_pages", decoders.make("gqa", **LARGE), {"cache_dtype": "int8"}
 
 

@@ -10,7 +10,7 @@ from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
-from testing.repository import MINILM, PADDED, PARAPHRASE
+from testing.repository import MINILM, PADDED, PARAPHRASE, Repository
 
 BERT_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
 PATHS = {"minilm": (MINILM, BERT_INPUTS), "paraphrase": (PARAPHRASE, BERT_INPUTS[:2])}
@@ -77,6 +77,40 @@ def test_mates_and_buckets_change_no_bit(daemon, rng, served):
     for one, other in zip(alone, shared):
         for output, array in one.items():
             assert np.array_equal(other[output], array), far(other[output], array)
+
+
+# What rounds, and what is multiplied in fewer bits: the form that a model stores and the ones made at load.
+FORMS = {"bf16": (MINILM, {"precision": "bf16"}), "bf16_of_floats": (PARAPHRASE, {"precision": "bf16"}),
+         "int8": (MINILM, {"precision": "int8"}), "int8_of_floats": (PARAPHRASE, {"precision": "int8"}),
+         "int8_by_block": (PARAPHRASE, {"precision": "int8", "weights": "int4"}),
+         "bf16_by_block": (PARAPHRASE, {"precision": "bf16", "weights": "int4"})}
+
+
+@pytest.mark.parametrize("isa", ["avx2", "amx"])
+def test_no_bit_depends_on_mates_buckets_or_threads_under_any_cap(tmp_path, rng, isa):
+    served = {}
+    repository = Repository(tmp_path)
+    for form, (path, settings) in FORMS.items():
+        text = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}\n'
+                       for key, value in settings.items())
+        repository.add(form, path, config=text)
+        repository.add(f"{form}_padded", path, config=text + PADDED)
+        names = BERT_INPUTS if path == MINILM else BERT_INPUTS[:2]
+        served[form] = [text_inputs(names, 1, int(length), rng) for length in rng.integers(2, 150, 16)]
+    answers = {}
+    for threads in (1, 2):
+        with Daemon(repository, "--max-isa", isa, "--threads-per-stream", str(threads)) as daemon:
+            client = daemon.client()
+            for form, requests in served.items():
+                for name in (form, f"{form}_padded"):
+                    for way, clients in (("alone", 1), ("crowd", 16)):
+                        answers[form, name, way, threads] = together(
+                            lambda request: infer(client, name, request).outputs, requests, clients=clients)
+    differing = [(form, *how, i, output, far(other[output], array))
+                 for (form, *how), got in answers.items()
+                 for i, (one, other) in enumerate(zip(answers[form, form, "alone", 1], got))
+                 for output, array in one.items() if not np.array_equal(other[output], array)]
+    assert differing == []
 
 
 def test_precision_is_shown_wherever_one_looks(daemon, rng):

@@ -207,7 +207,7 @@ void PackValues(const AttentionArgs& args, int64_t stride, float* HWY_RESTRICT t
 
 void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
   // The few of a sequence, not those that a division over parts has left.
-  if (query_begin == 0 && query_end <= kMostLoneQueries) {
+  if (!args.one_order && query_begin == 0 && query_end <= kMostLoneQueries) {
     for (int64_t row = 0; row < query_end; ++row) LoneQuery(args, row, args.scratch);
     return;
   }

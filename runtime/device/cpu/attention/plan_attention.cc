@@ -116,6 +116,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   if (p.k_head == 0) p.k_head = args.head_dim;
   args.scale = op.scale;
   args.zero_when_masked = op.nan_to_zero;
+  // Models that round promise it, also where no kernel rounds.
+  args.one_order = RoundsToBf16(node);
   if (node.has_input(3)) {
     // Right-aligned to [batch, heads, queries, keys]; keys must be spelled out.
     const Shape& mask = node.shape(3);

@@ -273,6 +273,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   }
   args.scale = op.scale;
   args.zero_when_masked = op.nan_to_zero;
+  args.one_order = RoundsToBf16(node);
   p.has_mask = node.has_input(kMask);
   p.mask_is_bool = p.has_mask && node.dtype(kMask) == DType::kBool;
   p.has_bias = node.has_input(kBias);

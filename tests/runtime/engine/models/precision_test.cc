@@ -84,8 +84,9 @@ struct RoundingForm {
 };
 constexpr RoundingForm kForms[] = {
     {Precision::kBf16, WeightBits::kStored, 0.01}, {Precision::kInt8, WeightBits::kStored, 0.03},
-    {Precision::kInt8, WeightBits::kInt4, 0.2},    {Precision::kExact, WeightBits::kInt8, 0.03},
-    {Precision::kExact, WeightBits::kInt4, 0.2},   {Precision::kBf16, WeightBits::kInt8, 0.03}};
+    {Precision::kInt8, WeightBits::kInt4, 0.2},    {Precision::kBf16, WeightBits::kInt4, 0.2},
+    {Precision::kExact, WeightBits::kInt8, 0.03},  {Precision::kExact, WeightBits::kInt4, 0.2},
+    {Precision::kBf16, WeightBits::kInt8, 0.03}};
 
 const Isa kTiers[] = {Isa::kBaseline,   Isa::kAvx2,       Isa::kAvx2Vnni, Isa::kAvx512,
                       Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx};
@@ -127,9 +128,10 @@ TEST(PrecisionTest, HowManyProductsRoundIsLoggedOnceALoad) {
   EXPECT_TRUE(exact.Logged("applies to").empty());
 }
 
-TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketOrItsMates) {
+TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketItsMatesOrThreads) {
   for (const Isa isa : kTiers) {
     if (UsableIsa(isa) != isa) continue;
+    std::map<std::string, std::map<int64_t, std::vector<float>>> rows;  // by form
     for (const int threads : {1, 3}) {
       EngineFixture fixture(threads, isa);
       for (const RoundingForm& form : kForms) {
@@ -138,14 +140,14 @@ TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketOrItsMates) {
         const std::string words = Words(form, isa);
         SCOPED_TRACE(testing::Message() << words << ", " << threads << " threads");
         const auto model = LoadLayers(fixture, words, form.precision, form.weights);
-        std::map<int64_t, std::vector<float>> alone;
         for (const int64_t row : {0, 7, 31}) {
           const LayersRequest one(1, row);
-          alone[row] = RunOne(fixture, *model, one.request);
+          const std::vector<float> alone = RunOne(fixture, *model, one.request);
+          EXPECT_EQ(rows[words].try_emplace(row, alone).first->second, alone) << row;
         }
         const LayersRequest many(32);
         const std::vector<float> all = RunOne(fixture, *model, many.request);
-        for (const auto& [row, one] : alone) {
+        for (const auto& [row, one] : rows[words]) {
           EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + row * kWidth)) << row;
         }
         EXPECT_THAT(fixture.observer.of(words).replays, Contains("b1"));

@@ -277,6 +277,27 @@ TEST_P(AttentionTest, DivisionOfQueriesChangesNoBit) {
   EXPECT_EQ(whole.out, parts.out);
 }
 
+// As a bucket may hold few queries, or many with padding after the few.
+TEST_P(AttentionTest, FewQueriesHaveTheBitsOfManyWhereAsked) {
+  for (const int64_t queries : {1, 2, 3, 4, 7}) {
+    Head few(queries, queries, 32, 32, Mask::kNone, 7);
+    Head many(40, 40, 32, 32, Mask::kKeepRow, 7);
+    for (Head* head : {&few, &many}) head->args.one_order = true;
+    const auto copy = [&](const std::vector<float>& from, std::vector<float>& to) {
+      std::copy_n(from.begin(), queries * few.stride, to.begin());
+    };
+    copy(few.q, many.q);
+    copy(few.k, many.k);
+    copy(few.v, many.v);
+    for (int64_t i = 0; i < 40; ++i) many.keep[static_cast<size_t>(i)] = i < queries;
+    few.Run(kernels(), 0, queries);
+    many.Run(kernels(), 0, 40);
+    for (int64_t i = 0; i < queries * few.stride; ++i) {
+      ASSERT_EQ(few.out[static_cast<size_t>(i)], many.out[static_cast<size_t>(i)]) << queries;
+    }
+  }
+}
+
 TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
   for (int64_t keys : {20, 33, 64, 100}) {
     Head few(40, 140, 32, 32, Mask::kKeepRow, 1);
