@@ -41,8 +41,8 @@ struct BlockTileIn {
   const float* sums;  // sums of blocks, `blocks` of the shape from one row to the next
   const Shape& shape;
   const char* panel;
-  const uint32_t* unpacked;  // the same, unpacked
-  Ahead ahead;               // prefetched meanwhile: a step for each block
+  uint32_t* unpacked;  // the same, unpacked: read or written
+  Ahead ahead;         // prefetched meanwhile: a step for each block
 };
 
 // The sums of all blocks of a tile: in registers, or in memory.
@@ -75,7 +75,11 @@ struct Totals<kRows, true> {
   HWY_ALIGN float floats[kRows * kBf16Panel];
 };
 
-template <int kBits, int kRows, bool kOffsets, bool kFused>
+// What a tile does about unpacking: reads the unpacked panel; unpacks on the way; or does so and
+// writes it for the tiles after it. The multipliers leave room for unpacking.
+enum class Unpacks { kNothing, kOnTheWay, kForOthers };
+
+template <int kBits, int kRows, bool kOffsets, Unpacks kUnpacks>
 HWY_NOINLINE void BlockTile(const BlockTileIn& in, const TileOut& out) {
   const F32 d;
   const U32 du;
@@ -87,14 +91,14 @@ HWY_NOINLINE void BlockTile(const BlockTileIn& in, const TileOut& out) {
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   const float* HWY_RESTRICT a9 = kRows > 9 ? Kept(a + 9 * lda) : nullptr;
   const char* HWY_RESTRICT from = in.panel;
-  const uint32_t* HWY_RESTRICT words = in.unpacked;
+  uint32_t* HWY_RESTRICT words = in.unpacked;
   const float* HWY_RESTRICT sums = in.sums;
   const VU table = TableOf(shape);
   Ahead ahead = in.ahead;
   Totals<kRows> totals;
   for (int64_t b = 0; b < shape.blocks; ++b, ++sums) {
     const auto* const factors = reinterpret_cast<const float*>(from);
-    if constexpr (kFused) REPRISE_FETCH_BLOCK_WORDS(from)
+    if constexpr (kUnpacks != Unpacks::kNothing) REPRISE_FETCH_BLOCK_WORDS(from)
     from += shape.factor_rows * kWordBytes;
     VF acc[kRows][kBf16Vectors];
     HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
@@ -114,10 +118,18 @@ HWY_NOINLINE void BlockTile(const BlockTileIn& in, const TileOut& out) {
       if constexpr (kRows > 9) ++a9;
     };
     const int64_t count = shape.WordsOf(b);
-    if constexpr (kFused) {
+    if constexpr (kUnpacks != Unpacks::kNothing) {
       for (int64_t word = 0; word < count; ++word, from += kWordBytes) {
         REPRISE_FETCH_BLOCK_WORDS(from)
-        ForPairs<kBits>(from, table, step);
+        ForPairs<kBits>(from, table, [&](const VU(&pairs)[kBf16Vectors]) HWY_ATTR {
+          if constexpr (kUnpacks == Unpacks::kForOthers) {
+            HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) {
+              hn::Store(pairs[v], du, words + v * kLanes);
+            }
+            words += kBf16Panel;
+          }
+          step(pairs);
+        });
       }
     } else {
       from += count * kWordBytes;
@@ -153,21 +165,20 @@ HWY_NOINLINE void BlockTile(const BlockTileIn& in, const TileOut& out) {
 }
 
 using BlockTileFunction = void (*)(const BlockTileIn&, const TileOut&);
-template <int kBits, bool kOffsets, bool kFused, int... kRowsLessOne>
-constexpr std::array<BlockTileFunction, sizeof...(kRowsLessOne)> BlockTilesOf(
-    std::integer_sequence<int, kRowsLessOne...>) {
-  return {BlockTile<kBits, kRowsLessOne + 1, kOffsets, kFused>...};
+template <int kBits, bool kOffsets, Unpacks kUnpacks, int kLeast, int... kMore>
+constexpr std::array<BlockTileFunction, sizeof...(kMore)> BlockTilesOf(
+    std::integer_sequence<int, kMore...>) {
+  return {BlockTile<kBits, kLeast + kMore, kOffsets, kUnpacks>...};
 }
-// By rows - 1.
-template <int kBits, bool kOffsets, bool kFused>
-constexpr auto kBlockTiles = BlockTilesOf<kBits, kOffsets, kFused>(
-    std::make_integer_sequence<int, kFused ? kTall : kTallest>());
-template <int kBits>
-const BlockTileFunction* TilesFor(bool offsets, bool fused) {
-  if (fused) {
-    return (offsets ? kBlockTiles<kBits, true, true> : kBlockTiles<kBits, false, true>).data();
-  }
-  return (offsets ? kBlockTiles<kBits, true, false> : kBlockTiles<kBits, false, false>).data();
+// From kLeast rows on.
+template <int kBits, bool kOffsets, Unpacks kUnpacks, int kLeast, int kMost>
+constexpr auto kBlockTiles = BlockTilesOf<kBits, kOffsets, kUnpacks, kLeast>(
+    std::make_integer_sequence<int, kMost - kLeast + 1>());
+// By rows less kLeast.
+template <int kBits, Unpacks kUnpacks, int kLeast, int kMost>
+const BlockTileFunction* TilesFor(bool offsets) {
+  return offsets ? kBlockTiles<kBits, true, kUnpacks, kLeast, kMost>.data()
+                 : kBlockTiles<kBits, false, kUnpacks, kLeast, kMost>.data();
 }
 
 int64_t RowsOfRound(const Shape& shape) {
@@ -212,22 +223,36 @@ void PartOfBlocks(const GemmArgs& args, const Shape& shape, const GemmPart& part
       RoundRowOfBlocks<kBits>(args.a + row * args.lda, shape, scratch.a + i * shape.row_words,
                               offsets ? scratch.sums + i * shape.blocks : nullptr);
     }
-    const BlockTileFunction* const tiles = TilesFor<kBits>(offsets, few);
+    const BlockTileFunction* const tiles =
+        few ? TilesFor<kBits, Unpacks::kOnTheWay, 1, kTall>(offsets)
+            : TilesFor<kBits, Unpacks::kNothing, 1, kTallest>(offsets);
+    // Numbers of 8 bits take so long that the first tile, which has more than kTall rows, makes
+    // them meanwhile. Returns its function.
+    const auto first_of = [&](int64_t rows) {
+      if constexpr (kBits == 8) {
+        constexpr int kLeast = kTall + 1;
+        if (!few) {
+          return TilesFor<kBits, Unpacks::kForOthers, kLeast, kTallest>(offsets)[rows - kLeast];
+        }
+      }
+      return tiles[rows - 1];
+    };
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const char* const of_panel = packed + panel * shape.panel_bytes;
-      if (!few) UnpackPanel<kBits>(of_panel, shape, scratch.panel);
+      if (kBits == 4 && !few) UnpackPanel<kBits>(of_panel, shape, scratch.panel);
       // The next panel lies after this one; each tile asks for its share.
       const int64_t shares = TilesOf(end - begin, kTallest) * shape.blocks;
       Ahead ahead = {of_panel + shape.panel_bytes, (shape.panel_bytes + shares - 1) / shares};
       for (int64_t row = begin, rows; row < end; row += rows) {
         rows = NextTileRows(end - row, few ? kTall : kTallest);
-        tiles[rows - 1]({.a = scratch.a + (row - begin) * shape.row_words,
-                         .sums = offsets ? scratch.sums + (row - begin) * shape.blocks : nullptr,
-                         .shape = shape,
-                         .panel = of_panel,
-                         .unpacked = scratch.panel,
-                         .ahead = ahead},
-                        TileOutOf(args, nullptr, row, panel * kBf16Panel, kBf16Panel));
+        const BlockTileFunction tile = row == begin ? first_of(rows) : tiles[rows - 1];
+        tile({.a = scratch.a + (row - begin) * shape.row_words,
+              .sums = offsets ? scratch.sums + (row - begin) * shape.blocks : nullptr,
+              .shape = shape,
+              .panel = of_panel,
+              .unpacked = scratch.panel,
+              .ahead = ahead},
+             TileOutOf(args, nullptr, row, panel * kBf16Panel, kBf16Panel));
         ahead.next += ahead.step * shape.blocks;
       }
     }
