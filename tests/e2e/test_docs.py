@@ -511,3 +511,15 @@ def test_help_is_in_plain_words():
     hard = [text[max(0, m.start() - 40):m.end() + 20] for text in map(docs.squeezed, texts)
             for m in HARD_WORDS.finditer(text)]
     assert hard == [] and len(texts) > 15
+
+
+def test_benchmarks_build_what_they_run():
+    """After deploy/demo a build folder lacks most programs: each `run` builds its own, and README names one command."""
+    for run in (SOURCE / "tests/bench").glob("*/run"):
+        text = run.read_text()
+        if "build/release" in text or "Builds release" in text:
+            assert "build release -- " in text and "Builds release" in text, run
+    target = re.search(r"add_custom_target\(benchmarks DEPENDS ([^)]*)\)", (SOURCE / "tests/bench/CMakeLists.txt").read_text())
+    programs = re.findall(r"add_executable\((\w+)", (SOURCE / "tests/bench/CMakeLists.txt").read_text())
+    assert sorted([*programs, "reprised", "reprise"]) == sorted(target[1].split())
+    assert "--target benchmarks" in (SOURCE / "tests/bench/README.md").read_text()
