@@ -137,6 +137,32 @@ struct TileIn {
   float* sums;  // [rows][kWidth], which are added to unless these blocks are the first
 };
 
+// Starts the sums of block `facts` of kRows rows: with minus 128 times the columns' sums, and where
+// kPoints with the zero points that the unpacked numbers lack.
+template <int kDigits, int kRows, bool kPoints>
+HWY_INLINE void StartBlock(const TileIn& in, const DigitBlock* facts, const uint8_t* points,
+                           const uint32_t* starts, VU32 (&acc)[kRows][kDigits][kWide]) {
+  const DU32 du;
+  HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+    const VU32 start = hn::Load(du, starts + v * kLanes);
+    HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) acc[r][digit][v] = start;
+    }
+  }
+  if constexpr (kPoints) {
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      const VU32 point =
+          hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
+      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
+        HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
+          const VU32 less = hn::Set(du, facts[r * in.blocks.count].less[digit]);
+          AccumulatePairs(acc[r][digit][v], point, less);
+        }
+      }
+    }
+  }
+}
+
 // kPoints: `unpacked` lacks zero points.
 template <int kDigits, int kRows, bool kPoints>
 HWY_NOINLINE void DigitTile(const TileIn& in) {
@@ -163,24 +189,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
   }
   for (int64_t b = in.begin; b < in.end; ++b, ++facts, starts += kWidth, points += kWidth) {
     VU32 acc[kRows][kDigits][kWide];
-    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
-      const VU32 start = hn::Load(du, starts + v * kLanes);
-      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
-        HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) acc[r][digit][v] = start;
-      }
-    }
-    if constexpr (kPoints) {
-      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
-        const VU32 point =
-            hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
-        HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
-          HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
-            const VU32 less = hn::Set(du, facts[r * blocks.count].less[digit]);
-            AccumulatePairs(acc[r][digit][v], point, less);
-          }
-        }
-      }
-    }
+    StartBlock<kDigits, kRows, kPoints>(in, facts, points, starts, acc);
     const int64_t steps = blocks.WordsOf(b) * in.per_word;
     for (int64_t step = 0; step < steps; ++step, words += kWidth) {
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
@@ -238,19 +247,7 @@ HWY_NOINLINE void RoundedTile(const TileIn& in) {
   }
   for (int64_t b = in.begin; b < in.end; ++b, ++facts, starts += kWidth, points += kWidth) {
     VU32 acc[kRows][1][kWide];
-    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
-      const VU32 start = hn::Load(du, starts + v * kLanes);
-      HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) acc[r][0][v] = start;
-    }
-    if constexpr (kPoints) {
-      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
-        const VU32 point =
-            hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
-        HWY_UNROLL(6) for (int r = 0; r < kRows; ++r) {
-          AccumulatePairs(acc[r][0][v], point, hn::Set(du, facts[r * blocks.count].less[0]));
-        }
-      }
-    }
+    StartBlock<1, kRows, kPoints>(in, facts, points, starts, acc);
     const auto step = [&](int64_t at) HWY_ATTR {
       VU32 weights[kWide];
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
