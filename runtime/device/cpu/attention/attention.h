@@ -42,8 +42,7 @@ struct AttentionArgs {
   // The result of a query all of whose keys are masked: NaN, as ONNX's softmax over -inf gives, or
   // zeros. Without any keys the result is zeros either way.
   bool zero_when_masked = false;
-  // A query's bits depend on its own numbers alone, not on how many queries there are: one or a few
-  // are summed as many are.
+  // Whether one or a few queries are summed like many: bits then depend on own numbers alone.
   bool one_order = false;
   float* scratch = nullptr;  // AttentionKernels::scratch_floats, aligned to 64 bytes.
 };

@@ -1,13 +1,7 @@
-// Parts of a product by digits: rows of A round by round, panel after panel. `Tiles` say how a tile
-// of rows is multiplied by an unpacked panel, by vectors or by the tile unit:
-//
-//   kDigits    of a row
-//   kRows      of a tile
-//   kPlus128   whether digits are unsigned, with 128 added
-//   kFew       up to so many rows do without an unpacked panel: Few<kBits>(...)
-//   Session    lives as long as a part
-//   Fill       is called after each Unpack
-//   Run        multiplies `rows` rows, kRows at most
+// Parts of a product by digits: rows of A round by round, panel after panel. `Tiles` multiply tiles
+// of kRows rows of kDigits digits, which are unsigned and have 128 added where kPlus128, by an
+// unpacked panel (Run). Up to kFew rows do without one (Few). A Session lives as long as a part,
+// and Fill follows each Unpack.
 //
 // Included inside a kernel file after hwy/highway.h, once for each Highway target.
 #if defined(REPRISE_CPU_DIGIT_PART_INL_H_) == defined(HWY_TARGET_TOGGLE)

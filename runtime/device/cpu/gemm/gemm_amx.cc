@@ -21,8 +21,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
-#include "runtime/device/cpu/gemm/gemm_amx_operands-inl.h"
-#include "runtime/device/cpu/gemm/gemm_amx_sums-inl.h"
+#include "runtime/device/cpu/gemm/gemm_amx-inl.h"
 #include "runtime/device/cpu/gemm/gemm_epilogue-inl.h"
 #include "runtime/device/cpu/simd/tile_unit-inl.h"
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "runtime/base/aligned_buffer.h"
-#include "runtime/device/cpu/gemm/block_words.h"
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 #include "runtime/device/cpu/simd/targets.h"
 
@@ -75,7 +74,7 @@ struct Totals<kRows, true> {
   HWY_ALIGN float floats[kRows * kBf16Panel];
 };
 
-// What a tile does about unpacking: reads the unpacked panel; unpacks on the way; or does so and
+// A tile reads the unpacked panel; unpacks on the way; or does so and
 // writes it for the tiles after it. The multipliers leave room for unpacking.
 enum class Unpacks { kNothing, kOnTheWay, kForOthers };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/device/cpu/gemm/block_words.h"
 #include "runtime/device/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "runtime/device/cpu/gemm/block_words.h"
 #include "runtime/device/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -25,7 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kStepBytes = 64;  // of a row of A that an instruction takes
+constexpr int64_t kStepBytes = 64;  // the bytes of each row of A for one instruction
 constexpr int64_t kStepWords = kStepBytes / 4;
 constexpr int64_t kRowsOfPair = 2 * kRowsOfTile;
 constexpr int64_t kSumRowBytes = kPanel * int64_t{sizeof(uint32_t)};

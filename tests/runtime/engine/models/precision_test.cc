@@ -131,7 +131,8 @@ TEST(PrecisionTest, HowManyProductsRoundIsLoggedOnceALoad) {
 TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketItsMatesOrThreads) {
   for (const Isa isa : kTiers) {
     if (UsableIsa(isa) != isa) continue;
-    std::map<std::string, std::map<int64_t, std::vector<float>>> rows;  // by form
+    // The answers of rows, by form and row.
+    std::map<std::string, std::map<int64_t, std::vector<float>>> rows;
     for (const int threads : {1, 3}) {
       EngineFixture fixture(threads, isa);
       for (const RoundingForm& form : kForms) {

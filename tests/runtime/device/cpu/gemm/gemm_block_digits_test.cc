@@ -218,7 +218,7 @@ TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
     }
     for (int64_t j = 0; j < p.n; ++j) {
       const float weight = p.b[j * p.ldb + 7], got = p.result()[p.ldc + j];
-      // Of a rounded block nothing is a number.
+      // A rounded block has no number left.
       if (weight == 0 || GetParam().rounded) {
         EXPECT_TRUE(std::isnan(got));
       } else {
