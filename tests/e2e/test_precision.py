@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from testing import models
+from testing import exporters, models
 from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
@@ -83,7 +83,8 @@ def test_mates_and_buckets_change_no_bit(daemon, rng, served):
 FORMS = {"bf16": (MINILM, {"precision": "bf16"}), "bf16_of_floats": (PARAPHRASE, {"precision": "bf16"}),
          "int8": (MINILM, {"precision": "int8"}), "int8_of_floats": (PARAPHRASE, {"precision": "int8"}),
          "int8_by_block": (PARAPHRASE, {"precision": "int8", "weights": "int4"}),
-         "bf16_by_block": (PARAPHRASE, {"precision": "bf16", "weights": "int4"})}
+         "bf16_by_block": (PARAPHRASE, {"precision": "bf16", "weights": "int4"}),
+         "int8_relative": (exporters.deberta(), {"precision": "int8"})}
 
 
 @pytest.mark.parametrize("isa", ["avx2", "amx"])
@@ -96,7 +97,8 @@ def test_no_bit_depends_on_mates_buckets_or_threads_under_any_cap(tmp_path, rng,
         repository.add(form, path, config=text)
         repository.add(f"{form}_padded", path, config=text + PADDED)
         names = BERT_INPUTS if path == MINILM else BERT_INPUTS[:2]
-        served[form] = [text_inputs(names, 1, int(length), rng) for length in rng.integers(2, 150, 16)]
+        lengths = [2, 3, 4, *rng.integers(2, exporters.POSITIONS, 13)]
+        served[form] = [text_inputs(names, 1, int(length), rng, exporters.VOCABULARY) for length in lengths]
     answers = {}
     for threads in (1, 2):
         with Daemon(repository, "--max-isa", isa, "--threads-per-stream", str(threads)) as daemon:

@@ -29,6 +29,7 @@ struct RelativeAttentionOp {
   bool nan_to_zero = false;
   float lowest = -std::numeric_limits<float>::infinity();
   int64_t longest = 0;
+  bool one_order = false;  // One or a few queries are summed like many.
 
   static RelativeAttentionOp From(const Attributes& attributes) {
     RelativeAttentionOp op;
@@ -37,6 +38,7 @@ struct RelativeAttentionOp {
     ReadAttribute(attributes, "nan_to_zero", op.nan_to_zero);
     ReadAttribute(attributes, "lowest", op.lowest);
     ReadAttribute(attributes, "longest", op.longest);
+    ReadAttribute(attributes, "one_order", op.one_order);
     return op;
   }
   static RelativeAttentionOp From(const Node& node) { return From(node.attributes); }

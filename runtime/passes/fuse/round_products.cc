@@ -1,5 +1,6 @@
 #include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/ops/products/matmul_op.h"
@@ -54,6 +55,11 @@ class RoundProductsPass : public Pass {
         changed |= RoundProduct(graph, id, precision);
       } else if (IsAttention(graph.node(id)) && precision != Precision::kExact) {
         Mark(graph.node(id), Precision::kBf16);
+        changed = true;
+      } else if (graph.node(id).op == RelativeAttentionOp::kName &&
+                 precision != Precision::kExact) {
+        // It stays exact, and keeps the promise of equal bits.
+        graph.node(id).attributes.Set("one_order", int64_t{1});
         changed = true;
       }
     }

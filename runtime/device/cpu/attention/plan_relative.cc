@@ -196,6 +196,7 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   args.v_head_dim = v.back() / p.heads;
   args.scale = op.scale;
   args.zero_when_masked = op.nan_to_zero;
+  args.one_order = op.one_order;
   if (p.packed) {
     p.rows = k[0];
     p.one_a_segment = node.has_input(In::kPlaces);

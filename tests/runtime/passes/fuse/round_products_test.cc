@@ -143,6 +143,20 @@ TEST(RoundProductsTest, AttentionMayRound) {
   }
 }
 
+TEST(RoundProductsTest, RelativeAttentionSumsInOneOrderWhereTheModelRounds) {
+  for (const Precision precision : {Precision::kExact, Precision::kBf16, Precision::kInt8}) {
+    Graph graph = ParseSpecialized(R"(graph {
+      input %q: f32[2, 3, 8]
+      %y: ? = reprise.RelativeAttention(%q, %q, %q) {num_heads = 2}
+      output %y
+    })");
+    ASSERT_TRUE(Rounding(precision)->Run(graph).ok());
+    const Attributes& attributes = graph.node(graph.NodeIds()[0]).attributes;
+    EXPECT_EQ(attributes.Int("one_order", 0), precision == Precision::kExact ? 0 : 1);
+    EXPECT_EQ(attributes.String(kPrecisionAttribute, ""), "");
+  }
+}
+
 TEST(RoundProductsTest, CaptureRoundsOnlyWhereItIsAskedFor) {
   constexpr absl::string_view kProduct = R"(graph {
     input %x: f32[2, 16]

@@ -119,7 +119,7 @@ TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
       {8, 8, 128, 16, false}, {8, 4, 8, 8, false}, {2, 4, 0, 16, true},   {8, 8, 128, 256, true},
       {4, 4, 0, 72, false},   {4, 4, 0, 64, true}, {8, 8, 0, 96, true},
   };
-  // The emulation takes a hundred times as long.
+  // The emulation is a hundred times slower.
   const bool emulated = GetParam().name.starts_with("emulated");
   const int64_t most = emulated ? 300'000 : 2'000'000;
   uint32_t seed = 1;
