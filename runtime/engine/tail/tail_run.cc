@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/replay/gather.h"
+#include "runtime/engine/tail/node_by_node.h"
 #include "runtime/engine/tail/scanned_values.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/graph/graph.h"
@@ -122,18 +123,6 @@ absl::Status InSection(const GraphSection& section, const absl::Status& status) 
 absl::Status WithNames(const absl::Status& status, const std::vector<std::string>& inputs) {
   return WithMessage(status, absl::StrCat(status.message(), " (its inputs are '",
                                           absl::StrJoin(inputs, "', '"), "')"));
-}
-
-// Returns the element of `value`, called `name`, that decides the next step of `node`.
-absl::StatusOr<int64_t> OneElement(const Node& node, const std::string& name, const Tensor& value,
-                                   DType dtype) {
-  if (value.dtype() != dtype || value.num_elements() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        NodeLabel(node), ": '", name, "', which decides the next step, is ",
-        DTypeName(value.dtype()), ShapeToString(value.shape()), ", not one ", DTypeName(dtype)));
-  }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> elements, value.ToInt64s());
-  return elements[0];
 }
 
 }  // namespace
@@ -406,32 +395,19 @@ bool TailRun::RunPrepared(const GraphSection& section) {
 }
 
 absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
-  const Graph& graph = *section.graph;
-  std::vector<std::optional<Tensor>> values(graph.num_values());
-  const auto value_of = [&](ValueId id) -> absl::StatusOr<Tensor> {
-    const Value& value = graph.value(id);
-    if (values[id].has_value()) return *values[id];
-    if (value.kind == Value::Kind::kConstant) return value.constant;
+  const auto given = [&](const Value& value) -> absl::StatusOr<Tensor> {
     if (value.kind == Value::Kind::kInput) return values_.at(value.name);
     return context_.model.owner()->parameters().ValueWith(*ops::WithoutNarrowing(value.parameter),
                                                           context_.shape.own_values);
   };
-  for (const NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    std::vector<std::optional<Tensor>> inputs(node.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (node.inputs[i] == kNone) continue;
-      ASSIGN_OR_RETURN(inputs[i], value_of(node.inputs[i]));
-    }
-    std::vector<std::string> names;
-    for (const ValueId id : node.inputs) names.push_back(id == kNone ? "" : graph.value(id).name);
-    ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateWithin(node, inputs, names));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(results[i]);
-    }
-  }
+  const auto evaluate = [&](const Node& node, const std::vector<std::optional<Tensor>>& inputs,
+                            const std::vector<std::string>& names) {
+    return EvaluateWithin(node, inputs, names);
+  };
+  ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                   reprise::RunNodeByNode(*section.graph, given, evaluate));
   for (size_t i = 0; i < section.outputs.size(); ++i) {
-    ASSIGN_OR_RETURN(values_[section.outputs[i]], value_of(graph.outputs()[i]));
+    values_[section.outputs[i]] = std::move(results[i]);
   }
   return absl::OkStatus();
 }

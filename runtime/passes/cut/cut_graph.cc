@@ -11,6 +11,7 @@
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/cut/shape_source.h"
+#include "runtime/passes/cut/size_numbers.h"
 #include "runtime/passes/cut/stages.h"
 
 namespace reprise {
@@ -93,6 +94,7 @@ class Splitter {
         analysis_(std::move(analysis)),
         label_(std::move(label)),
         stages_(FindStages(graph, analysis_, splits_front)),
+        size_numbers_(FindSizeNumbers(graph, analysis_)),
         cuts_(analysis_.Cuts(graph)),
         wanted_(graph.num_values(), false) {}
 
@@ -251,6 +253,29 @@ class Splitter {
     return split;
   }
 
+  // How the nodes of a section use a value.
+  struct Use {
+    bool known = false;    // specialising has to know its elements, or it leaves the section
+    bool as_data = false;  // a node that computes on data reads its elements
+    bool certain = false;  // not within a branch of an If alone
+    bool any() const { return known || as_data; }
+  };
+
+  // Returns whether value `id` is at hand when the section of `stage` runs.
+  bool IsGiven(ValueId id, int stage) const {
+    const Value& value = graph_.value(id);
+    return value.kind == Value::Kind::kInput ||
+           (value.kind == Value::Kind::kResult && !analysis_.is_static[id] &&
+            (stages_.of[id] < stage || IsFromCut(id)));
+  }
+
+  // Returns whether the section of `stage` takes `id`, a few numbers of shapes, as an input instead
+  // of computing it: else it would have a recipe for each shape.
+  bool IsHandedOver(ValueId id, const Use& use, int stage) const {
+    return size_numbers_[id] && graph_.node(graph_.value(id).producer).outputs.size() == 1 &&
+           use.as_data && !use.known && use.certain && stages_.of[id] < stage;
+  }
+
   // Makes the section with the nodes of the requested values of `stage`, and its inputs.
   void MakeSection(int stage) {
     Selection selection;
@@ -261,35 +286,47 @@ class Splitter {
       }
     }
     GraphSection& section = result_.stages[stage].section;
-    std::vector<bool> listed(graph_.num_nodes(), false), given(graph_.num_values(), false);
+    std::vector<Use> uses(graph_.num_values());
+    std::vector<bool> given(graph_.num_values(), false);
     std::set<ValueId> read;  // the given values that a node reads
-    const auto visit = [&](ValueId id, bool elements) {
-      const Value& value = graph_.value(id);
-      const bool is_given = value.kind == Value::Kind::kInput ||
-                            (value.kind == Value::Kind::kResult && !analysis_.is_static[id] &&
-                             (stages_.of[id] < stage || IsFromCut(id)));
-      if (is_given) {
-        given[id] = true;
-        if (elements) read.insert(id);
-        if (value.kind == Value::Kind::kResult) wanted_[id] = true;
-      } else if (value.kind == Value::Kind::kResult && !listed[value.producer]) {
-        listed[value.producer] = true;
-        stack.push_back(id);
+    for (const ValueId output : selection.outputs) uses[output] = {.known = true, .certain = true};
+    const std::vector<NodeId> all = graph_.NodeIds();
+    for (auto id = all.rbegin(); id != all.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      bool listed = false, certain = false;
+      for (const ValueId output : node.outputs) {
+        if (output == kNone || given[output] || !uses[output].any()) continue;
+        if (IsHandedOver(output, uses[output], stage)) {
+          given[output] = true;
+          read.insert(output);
+          WantKnown(output, stages_.of[output]);
+        } else {
+          listed = true;
+          certain |= uses[output].certain;
+        }
       }
-    };
-    for (const ValueId output : selection.outputs) visit(output, true);
-    while (!stack.empty()) {
-      const NodeId id = graph_.value(stack.back()).producer;
-      stack.pop_back();
-      const bool elements = !FindOp(graph_.node(id).op)->Has(kShapeOnly);
-      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
-        const ValueId operand = OperandOf(graph_, id, i);
-        if (operand != kNone) visit(operand, elements);
+      if (!listed) continue;
+      selection.nodes.push_back(*id);
+      const OpRow* row = FindOp(node.op);
+      const bool is_known = absl::c_all_of(
+          node.outputs, [&](ValueId out) { return out == kNone || analysis_.is_static[out]; });
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId operand = OperandOf(graph_, *id, i);
+        if (operand == kNone) continue;
+        Use& use = uses[operand];
+        (is_known || row->IsValueInput(i) ? use.known : use.as_data) = true;
+        use.certain |= certain && (node.op != IfOp::kName || i == IfOp::kCondition);
+        if (!IsGiven(operand, stage)) continue;
+        given[operand] = true;
+        if (!row->Has(kShapeOnly)) read.insert(operand);
       }
     }
-    for (const NodeId id : graph_.NodeIds()) {
-      if (listed[id]) selection.nodes.push_back(id);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
+      if (given[id] && graph_.value(id).kind == Value::Kind::kResult && !analysis_.is_static[id]) {
+        wanted_[id] = true;
+      }
     }
+    std::reverse(selection.nodes.begin(), selection.nodes.end());
     if (label_.empty() && stage == 0) {
       selection.inputs = graph_.inputs();
     } else {
@@ -330,6 +367,7 @@ class Splitter {
   const CutAnalysis analysis_;
   const std::string label_;
   const CutStages stages_;
+  const std::vector<bool> size_numbers_;  // indexed by value
   const std::vector<NodeId> cuts_;
   std::vector<bool> wanted_;                // indexed by value: handed over between pieces
   std::vector<std::vector<NodeId>> known_;  // indexed by stage: nodes known to specialising, to run

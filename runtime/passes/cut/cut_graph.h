@@ -4,7 +4,8 @@
 // by one. Pieces hand each other values by the names that they have in the graph. Values that
 // specialising knows are not handed over: every piece that needs them computes them again from the
 // shapes of its inputs, so that a shape, or a mask made of shapes, is always the request's and
-// never a padded replay's.
+// never a padded replay's. A few numbers of shapes that a piece computes with (the height to which
+// boxes are clipped) are handed over as elements, so that it does not depend on those shapes.
 //
 // Ownership: shared between models and their runs. Threads: immutable.
 #pragma once

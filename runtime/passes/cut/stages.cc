@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/concat_op.h"
@@ -169,7 +170,7 @@ bool ResizesInFront(const Graph& graph, const CutAnalysis& analysis) {
 bool IsLight(const Node& node) {
   const OpRow* row = FindOp(node.op);
   return row->Has(kElementwise) || row->Has(kView) || row->Has(kShapeOnly) ||
-         FactsOf(*row).Is(kLight);
+         node.op == IfOp::kName || FactsOf(*row).Is(kLight);
 }
 
 }  // namespace reprise

@@ -10,7 +10,8 @@ def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=1
     """One picture [3, height, width], resized so that its shorter side is `shortest` and its longer
     one at most `longest`, and padded to multiples of 8; two maps of strides 4 and 8, the coarse
     one doubled and added to the fine one; a score and a box at each place of the fine one, the
-    best of which are aligned on it and go through a layer, where no better one lies over them."""
+    best of which are aligned on it and go through a layer, where no better one lies over them;
+    boxes that the layer moves, within the resized picture, in places of the picture itself."""
     g = Net(seed, opset)
     shape = g.node("Shape", "image")
     sides = g.node("Slice", shape, g.ints(1), g.ints(3), g.ints(0))
@@ -66,7 +67,11 @@ def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=1
                      sampling_ratio=2, spatial_scale=0.25)
     flat = g.node("Reshape", aligned, g.ints(-1, channels * size * size))
     hidden = g.node("Relu", g.node("Gemm", flat, g.weight(16, channels * size * size), g.weight(16), transB=1))
-    g.rename(regions, "boxes")
+    moved = g.node("Add", regions, g.node("Gemm", hidden, g.weight(4, 16), g.weight(4), transB=1))
+    limits = g.node("Cast", g.node("Gather", to, g.ints(1, 0, 1, 0), axis=0), to=TensorProto.FLOAT)
+    within = g.node("Max", g.node("Min", moved, limits), g.scalar(0))
+    back = g.node("Div", g.node("Gather", as_float, g.ints(1, 0, 1, 0), axis=0), limits)
+    g.rename(g.node("Mul", within, back), "boxes")
     g.rename(g.node("Softmax", g.node("Gemm", hidden, g.weight(4, 16), g.weight(4), transB=1), axis=1), "classes")
     return g.model([("image", TensorProto.FLOAT, [3, "height", "width"])],
                    [("boxes", TensorProto.FLOAT, ["found", 4]), ("classes", TensorProto.FLOAT, ["found", 4])])

@@ -124,21 +124,90 @@ TEST(CutGraphTest, WhatShapesSayIsComputedAgainBehindACut) {
   const auto cut = CutAtData(MustParse(R"(graph {
     input %x: f32[n, 4]
     %hidden: ? = Neg(%x)
-    %size: ? = Size(%hidden)
+    %shape: ? = Shape(%hidden)
+    %ones: ? = ConstantOfShape(%shape)
     %where: ? = NonZero(%x)
-    %y: ? = Mul(%where, %size)
-    output %y
-    output %size
+    %rows: ? = Gather(%ones, %where) {axis = 0}
+    output %rows
+    output %ones
   })"),
                              {});
   ASSERT_NE(cut, nullptr);
   EXPECT_THAT(cut->stages[0].section.outputs, IsEmpty());
   const GraphSection& section = cut->stages[1].section;
   EXPECT_THAT(section.shape_only, ElementsAre("x"));
-  // The Size is an output, and so is computed by itself.
-  ASSERT_EQ(cut->stages[1].nodes.size(), 1);
-  EXPECT_EQ(cut->stages[1].nodes[0].node.op, "Size");
-  EXPECT_FALSE(cut->stages[1].nodes[0].is_cut);
+  // The ones are an output, and so are computed by themselves.
+  ASSERT_EQ(cut->stages[1].nodes.size(), 2);
+  EXPECT_EQ(cut->stages[1].nodes[1].node.op, "ConstantOfShape");
+  EXPECT_FALSE(cut->stages[1].nodes[1].is_cut);
+}
+
+// A picture's size, which boxes are clipped to, makes no recipe of its own.
+TEST(CutGraphTest, ANumberOfShapesIsHandedOverAsAnElement) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n, m]
+    const %last: i64[] = {1}
+    %shape: ? = Shape(%x)
+    %side: ? = Gather(%shape, %last) {axis = 0}
+    %limit: ? = Cast(%side) {to = 1}
+    %where: ? = NonZero(%x)
+    %found: ? = Cast(%where) {to = 1}
+    %y: ? = Min(%found, %limit)
+    output %y
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(cut->stages.size(), 2);
+  std::vector<std::string> known;
+  for (const EagerNode& node : cut->stages[0].nodes) {
+    if (!node.is_cut) known.push_back(node.node.op);
+  }
+  EXPECT_THAT(known, ElementsAre("Shape", "Gather", "Cast"));
+  const GraphSection& section = cut->stages[1].section;
+  std::vector<std::string> inputs;
+  for (const ValueId id : section.graph->inputs()) inputs.push_back(section.graph->value(id).name);
+  EXPECT_THAT(inputs, UnorderedElementsAre("limit", "where"));
+  EXPECT_THAT(section.shape_only, IsEmpty());
+}
+
+TEST(CutGraphTest, ANumberThatDecidesAShapeAsWellIsComputedInThePiece) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n, m]
+    %shape: ? = Shape(%x)
+    %where: ? = NonZero(%x)
+    %sum: ? = Add(%where, %where)
+    %filled: ? = Expand(%sum, %shape)
+    %y: ? = Mul(%filled, %shape)
+    output %y
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  const GraphSection& section = cut->stages[1].section;
+  EXPECT_THAT(section.shape_only, ElementsAre("x"));
+  EXPECT_EQ(section.graph->NodeIds().size(), 4u);
+}
+
+// The branch that is not taken may not be computable.
+TEST(CutGraphTest, ANumberForOneBranchAloneIsComputedThere) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n, m]
+    const %third: i64[] = {2}
+    const %two: i64[] = {2}
+    %shape: ? = Shape(%x)
+    %depth: ? = Gather(%shape, %third) {axis = 0}
+    %rank: ? = Size(%shape)
+    %flat: ? = Equal(%rank, %two)
+    %where: ? = NonZero(%x)
+    %deep: ? = Mul(%where, %depth)
+    %y: ? = If(%flat, %where, %deep)
+    output %y
+    output %where
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  for (const CutGraph::Stage& stage : cut->stages) {
+    for (const EagerNode& node : stage.nodes) EXPECT_TRUE(node.is_cut) << node.node.op;
+  }
 }
 
 constexpr absl::string_view kChoice = R"(graph {
