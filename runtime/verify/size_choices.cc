@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -15,8 +17,10 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/passes/kit/branches.h"
+#include "runtime/shapes/periods.h"
 #include "runtime/verify/size_uses.h"
 
 namespace reprise {
@@ -114,6 +118,8 @@ class ChoiceWalk {
     // Which dims are 1 differs between the smallest requests and all others.
     if (forms_ || DropsDimsOfOne(node)) JudgeForm(id, node);
     const SizeReading::Value& value = Read(*made);
+    if (FactsOf(node.op).SlidesWindows())
+      absl::c_copy(*value.shape, std::back_inserter(of_windows_));
     if (!value.determined && !value.constant.has_value()) return Judge(node);
     for (const ValueId output : node.outputs) {
       if (output != kNone) flows_[output] = Derive(id, node, output);
@@ -133,20 +139,53 @@ class ChoiceWalk {
     }
   }
 
+  // How a number changes as the axis grows.
+  struct Course {
+    bool straight = true;     // in a straight line
+    bool never_falls = true;  // at any size
+    bool never_rises = true;
+  };
+
+  Course CourseOf(const Term& atom) {
+    if (atom.kind == TermKind::kSymbol) return {.never_rises = false};
+    const bool divides = atom.kind == TermKind::kQuotient && atom.operands[1].is_constant() &&
+                         atom.operands[1].hint() > 0;
+    Course course =
+        divides ? CourseOf(atom.operands[0]) : Course{.never_falls = false, .never_rises = false};
+    course.straight = false;
+    return course;
+  }
+
+  Course CourseOf(Size size) {
+    Course course;
+    for (const TermPart& part : Polynomial::Of(size).parts) {
+      bool negative = part.factor < 0;
+      size_t following = 0;
+      Course of_part;
+      for (const Term* atom : part.atoms) {
+        if (uses_.Of(Size(atom->hint, atom)) == Use::kFixed) {
+          negative ^= atom->hint < 0;
+        } else {
+          ++following;
+          of_part = CourseOf(*atom);
+        }
+      }
+      if (following > 1) of_part = {.straight = false, .never_falls = false, .never_rises = false};
+      if (negative) std::swap(of_part.never_falls, of_part.never_rises);
+      course.straight &= of_part.straight;
+      course.never_falls &= of_part.never_falls;
+      course.never_rises &= of_part.never_rises;
+    }
+    return course;
+  }
+
   // Returns whether `guard` holds for all sizes of the axis beside those that others have in the
   // reading: what sizes of others decide is found when they are asked for.
   bool HoldsForAxis(const Guard& guard) {
-    const auto grows = [&](const TermPart& part) {
-      size_t following = 0;
-      for (const Term* atom : part.atoms) {
-        if (uses_.Of(Size(atom->hint, atom)) == Use::kFixed) continue;
-        following += atom->kind == TermKind::kSymbol ? 1 : 2;
-      }
-      return following < 2;
-    };
     const bool is_order =
         guard.relation == Guard::Relation::kAtLeast || guard.relation == Guard::Relation::kAtMost;
-    if (!is_order || !absl::c_all_of(Polynomial::Of(guard.form).parts, grows)) return false;
+    const Course course = CourseOf(guard.form);
+    if (!is_order || !(course.straight || course.never_falls || course.never_rises)) return false;
     const Interval range = reading_.table->RangeOf(symbol_);
     SizeEvaluator at(*reading_.table, {});
     return absl::c_all_of(std::vector<int64_t>{range.low, range.high}, [&](int64_t size) {
@@ -245,11 +284,31 @@ class ChoiceWalk {
   }
 
   // A shape in steps that the walk at two sizes sees through: the same elements under another
-  // shape, the beginning of a table, the number of all positions.
+  // shape, the beginning of a table, the number of all positions, one element for each position of
+  // others.
   bool IsSeenByWalk(const Node& node, const OpRow& row) {
     const bool cuts_table =
         FactsOf(row).sizes == Sizes::kCut && DimsOf(node.input(0)) == Use::kFixed;
-    return row.Has(kView) || cuts_table || CountsPositions(row);
+    return row.Has(kView) || cuts_table || CountsPositions(row) ||
+           (node.op == ExpandOp::kName && RepeatsForPositions(node));
+  }
+
+  // Returns whether the dims of an Expand that follow the axis in steps are those that windows
+  // leave: the walk has found which positions lie along them.
+  bool RepeatsForPositions(const Node& node) {
+    const auto& shape = Read(node.outputs[0]).shape;
+    return shape.has_value() && absl::c_all_of(*shape, [&](Size size) {
+             return uses_.Of(size) < Use::kSteps ||
+                    absl::c_any_of(of_windows_, [&](Size one) { return Agree(one, size); });
+           });
+  }
+
+  // Returns whether the two are the same number at every size of the axis.
+  bool Agree(Size a, Size b) {
+    const SizeTable& table = *reading_.table;
+    const Term* axis = table.symbol_sizes()[symbol_].term();
+    if (periods_.empty()) periods_ = PeriodsOf(table, axis);
+    return axis != nullptr && AgreeEverywhere(table, axis, periods_, a, b);
   }
 
   // Sizes decide no number here; do they decide what the node makes of its operands?
@@ -330,11 +389,13 @@ class ChoiceWalk {
   const bool forms_;
   const size_t symbol_;
   SizeUses uses_;
-  std::vector<Flow> flows_;     // indexed by value
-  std::vector<ValueId> alias_;  // indexed by value: the result of an If; kNone: itself
-  std::vector<NodeId> cut_;     // indexed by value: a node that decides about its shape
-  std::set<int64_t> decided_;   // nodes whose rules had to decide by the axis
-  std::set<int64_t> cutting_;   // the ones among them that do so at all sizes of others
+  std::vector<Flow> flows_;       // indexed by value
+  std::vector<ValueId> alias_;    // indexed by value: the result of an If; kNone: itself
+  std::vector<NodeId> cut_;       // indexed by value: a node that decides about its shape
+  std::vector<Size> of_windows_;  // sizes of the results of convolutions and pools
+  std::vector<int64_t> periods_;  // of the reading's terms; empty until asked for
+  std::set<int64_t> decided_;     // nodes whose rules had to decide by the axis
+  std::set<int64_t> cutting_;     // the ones among them that do so at all sizes of others
   AxisFinding finding_;
 };
 
@@ -404,8 +465,10 @@ std::shared_ptr<const SizeReading> SizeReadings::Read(size_t position, int64_t l
       const int64_t at = axes_[i].is_batch ? kReadBatch : RoundUpTo(hint, step);
       if (!axes_[i].is_batch) hint = at + std::max(apart, step);
       const std::string& symbol = axes_[i].symbol;
-      sizes[symbol] =
-          step * reading->table->Symbol(symbol, std::min(at, most) / step, 1, most / step);
+      // What is found of a form with windows is for requests that all of these fit in.
+      const int64_t least = (axes_[i].whole_from + step - 1) / step;
+      const int64_t count = std::max(std::min(at, most) / step, least);
+      sizes[symbol] = step * reading->table->Symbol(symbol, count, least, most / step);
     }
     if (ReadSizes(graph_, sizes, {}, *reading).ok()) return reading;
   }

@@ -12,6 +12,7 @@
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/windows/resize_op.h"
 #include "runtime/ops/windows/windows.h"
+#include "runtime/shapes/periods.h"
 #include "runtime/shapes/region.h"
 #include "runtime/shapes/term.h"
 
@@ -29,48 +30,11 @@ constexpr int64_t kManyRows = kRows << 12;
 // The other axes have two steps at least: a dim of 1 looks as if it were not there.
 constexpr int64_t kFewSteps = 2;
 
-// The largest number of sizes after which sums of quotients begin anew. Others are not looked at.
-constexpr int64_t kLongestPeriod = 1 << 13;
-
 std::vector<int64_t> SizesIn(int64_t step) {
   if (step == 1) return {std::begin(kSizes), std::end(kSizes)};
   std::vector<int64_t> sizes;
   for (const int64_t count : kSteps) sizes.push_back(count * step);
   return sizes;
-}
-
-// Returns the least common multiple, or 0 where it is beyond kLongestPeriod or one of them is 0.
-int64_t CommonPeriod(int64_t a, int64_t b) {
-  if (a == 0 || b == 0) return 0;
-  const int64_t common = std::lcm(a, b);
-  return common <= kLongestPeriod ? common : 0;
-}
-
-// Returns the period of each term, by id: the number of sizes of `axis` after which it has grown by
-// the same number each time; 0 where it is no sum of quotients by constants of the axis alone. Two
-// terms that agree at all sizes of their common period, and at the next one, agree everywhere.
-std::vector<int64_t> PeriodsOf(const SizeTable& table, const Term* axis) {
-  std::vector<int64_t> periods;
-  periods.reserve(table.terms().size());
-  for (const auto& term : table.terms()) {
-    int64_t period = 0;
-    if (term.get() == axis) {
-      period = 1;
-    } else if (term->kind == TermKind::kPolynomial) {
-      period = 1;
-      for (const TermPart& part : term->parts) {
-        period = part.atoms.size() == 1 ? CommonPeriod(period, periods[part.atoms[0]->id]) : 0;
-      }
-    } else if (term->kind == TermKind::kQuotient && !term->operands[0].is_constant() &&
-               term->operands[1].is_constant() && term->operands[1].hint() > 0 &&
-               term->operands[1].hint() <= kLongestPeriod) {
-      // In as many periods as the divisor says the dividend grows by a multiple of it.
-      period = periods[term->operands[0].term()->id] * term->operands[1].hint();
-      if (period > kLongestPeriod) period = 0;
-    }
-    periods.push_back(period);
-  }
-  return periods;
 }
 
 // Returns, by id, whether `axis` is somewhere in a term.
