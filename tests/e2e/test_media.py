@@ -12,7 +12,9 @@ from testing.inference import assert_same_answer, infer, reference
 MODELS = {"recording": media.recording, "one_side": media.picture_of_one_side,
           "compared": media.texts_and_pictures, "end": media.text_end,
           "masked": media.picture_with_mask, "points": media.points_in_parts,
-          "strided": media.strided_recording, "image": models.masked_image}
+          "strided": media.strided_recording, "image": models.masked_image,
+          "listened": media.masked_recording,
+          "listened_newer": lambda: media.masked_recording(newer=True)}
 
 
 NAMED = """parameters { key: "reprise.buckets.sequence" value { string_value: "1024" } }
@@ -72,6 +74,30 @@ def test_recordings_of_many_lengths_open_few_buckets(served, rng):
     assert rows.bucket == "b4_s992"
     text = served[0].reprise("explain", "strided")
     assert "longer than 512 opens buckets by itself: 640, 800, 992 and so on up to " in text
+
+
+@pytest.mark.parametrize("model", ["listened", "listened_newer"])
+def test_recordings_with_a_mask_open_as_few_buckets(served, rng, model):
+    """Which frames the mask leaves is computed of its sum, as speech models do."""
+    recipes = set()
+    for length in np.linspace(900, 16000, 60).astype(int):
+        mask = np.ones((1, length), np.int64)
+        mask[0, rng.integers(500, length + 1):] = 0
+        answer = ask(served, model, samples=rng.standard_normal((1, length), np.float32), mask=mask)
+        assert length <= int(re.fullmatch(r"b1_s(\d+)", answer.bucket).group(1)) <= length * 1.25 + 5200
+        recipes.add(answer.recipe)
+    assert len(recipes) <= 14
+
+
+@pytest.mark.parametrize("model", ["listened", "listened_newer"])
+@pytest.mark.parametrize("ends", [(2400, 2400, 2400), (400, 2400, 1111), (0, 2400, 399), (2400, 0, 0), (0,)])
+def test_rows_of_recordings_have_masks_of_their_own(served, rng, model, ends):
+    """A mask without ones counts frames from the end, as the model does by itself."""
+    mask = np.zeros((len(ends), 2400), np.int64)
+    for row, end in enumerate(ends):
+        mask[row, :end] = 1
+    answer = ask(served, model, samples=rng.standard_normal((len(ends), 2400), np.float32), mask=mask)
+    assert answer.bucket.endswith("_s5200")
 
 
 @pytest.mark.parametrize("height,width,bucket", [(513, 40, "height_640_width_64"),

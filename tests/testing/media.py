@@ -10,13 +10,14 @@ from testing.models import Graph
 RECORDING_SMALLEST = 400  # samples: the convolutions of speech models move by 320 over windows of 400
 
 
-def recording(seed=0):
-    """[batch, samples] -> [batch, frames, 24]: seven convolutions as wav2vec 2.0 has them."""
-    g = Graph(17)
-    rng = np.random.default_rng(seed)
+STACK = [(10, 5)] + [(3, 2)] * 4 + [(2, 2)] * 2  # windows and steps of wav2vec 2.0
+
+
+def _frames(g, rng):
+    """[batch, samples] -> [batch, frames, 16]: seven convolutions as wav2vec 2.0 has them."""
     x = g.unsqueeze("samples", 1)
     channels = 1
-    for i, (window, step) in enumerate([(10, 5)] + [(3, 2)] * 4 + [(2, 2)] * 2):
+    for i, (window, step) in enumerate(STACK):
         scale = 1 / np.sqrt(channels * window)
         x = g.node("Conv", x, g.const(rng.standard_normal((16, channels, window)) * scale),
                    kernel_shape=[window], strides=[step])
@@ -25,9 +26,60 @@ def recording(seed=0):
         half = g.node("Add", g.node("Erf", g.node("Div", x, g.scalar(np.sqrt(2)))), g.scalar(1))
         x = g.node("Mul", g.node("Mul", x, half), g.scalar(0.5))
         channels = 16
-    x = g.node("Transpose", x, perm=[0, 2, 1])
+    return g.node("Transpose", x, perm=[0, 2, 1])
+
+
+def recording(seed=0):
+    """[batch, samples] -> [batch, frames, 24]: the frames of wav2vec 2.0."""
+    g = Graph(17)
+    rng = np.random.default_rng(seed)
+    x = _frames(g, rng)
     g.rename(g.node("MatMul", x, g.const(rng.standard_normal((16, 24)))), "frames")
     return g.model([("samples", TensorProto.FLOAT, ["batch", "length"])],
+                   [("frames", TensorProto.FLOAT, ["batch", None, 24])])
+
+
+def masked_recording(newer=False, seed=0):
+    """Samples and their mask, both [batch, samples] -> [batch, frames, 24]: attention over the frames that the
+    mask leaves. Exporters count these by a one at the last of them, summed up from the end; a newer one
+    computes the counts by floats and adds the mask up at once."""
+    g = Graph(17)
+    rng = np.random.default_rng(seed)
+    x = _frames(g, rng)
+    batch, frames = g.dim("mask", 0), g.dim(x, 1)
+    integer = lambda value: g.scalar(value, np.int64)
+    if newer:
+        count = g.node("ReduceSum", "mask", g.ints(-1), keepdims=0)
+    else:
+        count = g.node("Gather", g.node("CumSum", "mask", integer(-1)), integer(-1), axis=1)
+    for window, step in STACK:
+        count = g.node("Sub", count, integer(window))
+        if newer:
+            count = g.node("Floor", g.node("Div", g.node("Cast", count, to=TensorProto.FLOAT), g.scalar(step)))
+            count = g.node("Cast", count, to=TensorProto.INT64)
+        else:
+            quotient = g.node("Div", count, integer(step))
+            rest = g.node("Not", g.node("Equal", g.node("Mod", count, integer(step)), integer(0)))
+            below = g.node("And", g.node("Less", count, integer(0)), rest)
+            count = g.node("Where", below, g.node("Sub", quotient, integer(1)), quotient)
+        count = g.node("Add", count, integer(1))
+    zeros = g.node("ConstantOfShape", g.node("Concat", batch, frames, axis=0),
+                   value=helper.make_tensor("zero", TensorProto.INT64, [1], [0]))
+    rows = g.node("Range", integer(0), g.node("Squeeze", g.dim(zeros, 0), g.ints(0)), integer(1))
+    last = g.node("Sub", count, integer(1))
+    places = g.node("Concat", g.unsqueeze(rows, 1), g.unsqueeze(last, 1), axis=-1)
+    ones = g.node("Expand", g.ints(1), g.node("Shape", rows))
+    turn = lambda value: g.node("Slice", value, g.ints(-1), g.ints(-2**63), g.ints(-1), g.ints(-1))
+    kept = turn(g.node("CumSum", turn(g.node("ScatterND", zeros, places, ones)), integer(-1)))
+    kept = g.node("Cast", kept, to=TensorProto.BOOL)
+    x = g.node("Where", g.unsqueeze(kept, 2), x, g.scalar(0))
+    keys = g.node("Expand", g.unsqueeze(kept, 1), g.node("Concat", batch, frames, frames, axis=0))
+    scores = g.node("MatMul", x, g.node("Transpose", x, perm=[0, 2, 1]))
+    scores = g.node("Add", scores, g.node("Where", keys, g.scalar(0), g.scalar(-3e38)))
+    x = g.node("MatMul", g.node("Softmax", scores, axis=-1), x)
+    g.rename(g.node("MatMul", x, g.const(rng.standard_normal((16, 24)))), "frames")
+    return g.model([("samples", TensorProto.FLOAT, ["batch", "length"]),
+                    ("mask", TensorProto.INT64, ["batch", "length"])],
                    [("frames", TensorProto.FLOAT, ["batch", None, 24])])
 
 

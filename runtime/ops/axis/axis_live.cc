@@ -90,6 +90,11 @@ void LiveMaskAxis(AxisContext& context) {
                           .extent = *counts});
   } else if (counts.has_value()) {
     context.Doubt("hides another part than what lies behind the end of");
+  } else if (const auto extent = context.OutputExtent(last); extent.has_value()) {
+    // Numbers of each row say which positions it hides, and no other position has a say.
+    flow.along.push_back({.dim = last, .padding = PaddingValue::Unknown(), .extent = *extent});
+  } else if (context.output_shape()[last] != context.larger_output_shape()[last]) {
+    context.Doubt("hides positions that are not known to be those of");
   }
   context.Set(0, std::move(flow));
 }

@@ -1,5 +1,6 @@
 #include "runtime/ops/windows/live.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -50,7 +51,8 @@ absl::Status LiveExtentKernel(const KernelContext& context) {
 }
 
 absl::Status LiveFillRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
+  const bool holds = std::isfinite(ValueOf(context.node()));  // no integer is infinite
+  RETURN_IF_ERROR(CheckType(context, 0, holds ? kNumbers : kFloats));
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
   RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
@@ -72,7 +74,7 @@ absl::Status LiveFillKernel(const KernelContext& context) {
   const int64_t inner = Strides(x.shape)[axis];
   const int64_t lines = inner * size == 0 ? 0 : NumElements(x.shape) / (inner * size);
   const float value = ValueOf(context.node);
-  return Dispatch(FloatList(), x.dtype, [&]<typename T>() {
+  return Dispatch(NumericList(), x.dtype, [&]<typename T>() {
     const auto* from = x.as<T>();
     auto* to = context.outputs[0].as<T>();
     for (int64_t line = 0; line < lines; ++line) {

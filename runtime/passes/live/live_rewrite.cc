@@ -13,6 +13,7 @@
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
@@ -32,7 +33,7 @@ constexpr int kMostMoves = 16;
 // The padding of floats of the model's own inputs holds zeros.
 bool IsZeroBehind(const Graph& graph, ValueId value) {
   for (int moves = 0; value != kNone && moves < kMostMoves; ++moves) {
-    if (graph.value(value).kind == Value::Kind::kInput) return true;
+    if (graph.value(value).kind == Value::Kind::kInput) return IsFloating(graph.value(value).dtype);
     const NodeId producer = graph.value(value).producer;
     if (producer == kNone) return false;
     const std::string& op = graph.node(producer).op;
@@ -49,6 +50,8 @@ bool IsZeroBehind(const Graph& graph, ValueId value) {
 
 LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
   if (node.op == LiveShareOp::kName) return &LiveRewrite::VisitShare;
+  if (node.op == SliceOp::kName) return &LiveRewrite::VisitReversed;
+  if (node.op == GatherOp::kName) return &LiveRewrite::VisitLast;
   switch (FactsOf(node.op).border) {
     case Border::kNone:
       return nullptr;

@@ -37,6 +37,8 @@ class LiveRewrite {
   void VisitSoftmax(NodeId id);
   void VisitProduct(NodeId id);
   void VisitRecurrent(NodeId id);
+  void VisitReversed(NodeId id);
+  void VisitLast(NodeId id);
 
   // Returns the known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
@@ -45,6 +47,15 @@ class LiveRewrite {
   bool HasRowsOfBatch(ValueId value) const;
   // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
+
+  // Returns the CumSum along dim `dim` that makes `value`, or null.
+  const Node* SumAlong(ValueId value, int64_t dim) const;
+  // Returns the operand of a Slice of `value` that turns its second dim of two around, or kNone.
+  ValueId TurnedAround(ValueId value) const;
+  // Returns whether `value` counts from 0 to the size of the batch, by its dims that are not 1.
+  bool CountsRows(ValueId value, Size rows) const;
+  // Returns the size of the only dim of `value` that is not 1; nullopt where there are several.
+  std::optional<Size> LineOf(ValueId value) const;
 
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId Ints(const std::vector<int64_t>& values);
