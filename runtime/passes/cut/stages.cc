@@ -40,11 +40,14 @@ bool Moves(const Graph& graph, const Node& node) {
 }
 
 // Returns whether results lie over the same positions as operands do, along the dims that windows
-// slide over.
+// slide over, or are averages of whole planes, which scale these.
 bool KeepsPlane(const Node& node) {
   const OpRow* row = FindOp(node.op);
-  return FactsOf(*row).SlidesWindows() || row->Has(kElementwise) || node.op == ResizeOp::kName ||
-         node.op == ConcatOp::kName || node.op == "BatchNormalization";
+  const bool averages =
+      FactsOf(*row).border == Border::kMean && node.attributes.Int("keepdims", 1) != 0;
+  return averages || FactsOf(*row).SlidesWindows() || row->Has(kElementwise) ||
+         node.op == ResizeOp::kName || node.op == ConcatOp::kName ||
+         node.op == "BatchNormalization";
 }
 
 class Finder {
@@ -108,7 +111,7 @@ class Finder {
 
   void Join(const Node& node, Place& place) const {
     if (splits_front_ && place.stage == 0) place.stage = kBeforeLayers;
-    if (splits_front_ && place.stage == kFrontLayers && !KeepsPlane(node)) {
+    if (splits_front_ && place.stage == kFrontLayers && !(KeepsPlane(node) && ReadsPlane(node))) {
       place = {.stage = kAfterLayers};
     }
     const bool is_layer = FactsOf(node.op).Is(kHeavy);
@@ -118,6 +121,16 @@ class Finder {
     }
     place.in_layers |= is_layer;
     place.moved |= Moves(graph_, node);
+  }
+
+  // Returns whether the node reads elements of a plane of the first layers: tables whose sizes are
+  // those of one (anchors, made of weights and of shapes) are no part of it.
+  bool ReadsPlane(const Node& node) const {
+    return absl::c_any_of(node.inputs, [&](ValueId operand) {
+      return operand != kNone && !analysis_.is_static[operand] &&
+             graph_.value(operand).kind == Value::Kind::kResult &&
+             places_[operand].stage >= kBeforeLayers;
+    });
   }
 
   std::string LabelOf(int stage) const {

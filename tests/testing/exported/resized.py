@@ -9,7 +9,7 @@ from testing.windows import Net
 def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=13):
     """One picture [3, height, width], resized so that its shorter side is `shortest` and its longer
     one at most `longest`, and padded to multiples of 8; two maps of strides 4 and 8, the coarse
-    one doubled and added to the fine one; a score and a box at each place of the fine one, the
+    one doubled and added to the fine one, whose channels have shares of their own; a score and a box at each place of the fine one, the
     best of which are aligned on it and go through a layer, where no better one lies over them;
     boxes that the layer moves, within the resized picture, in places of the picture itself."""
     g = Net(seed, opset)
@@ -30,6 +30,8 @@ def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=1
     x = g.node("Relu", g.conv(padded, 3, channels, [3, 3], [2, 2], [1] * 4))
     x = g.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
     fine = g.node("Relu", g.conv(x, channels, channels, [3, 3], [1, 1], [1] * 4))
+    share = g.node("Sigmoid", g.conv(g.node("GlobalAveragePool", fine), channels, channels, [1, 1]))
+    fine = g.node("Mul", fine, share)
     coarse = g.node("Relu", g.conv(fine, channels, channels, [3, 3], [2, 2], [1] * 4))
     fine_sides = g.node("Slice", g.node("Shape", fine), g.ints(2), g.ints(4), g.ints(0))
     doubled = g.node("Resize", coarse, "", "", g.node("Concat", g.ints(1, channels), fine_sides, axis=0),
@@ -50,6 +52,7 @@ def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=1
     x = g.node("Expand", g.node("Unsqueeze", places(columns), g.ints(0)), grid)
     centers = [g.node("Mul", g.node("Cast", g.node("Reshape", c, g.ints(-1)), to=TensorProto.FLOAT), g.scalar(4.0))
                for c in (x, y)]
+    centers = [g.node("Add", c, g.weight(1)) for c in centers]
     halves = g.node("Add", g.node("Mul", g.node("Sigmoid", g.node("Reshape", deltas, g.ints(2, -1))),
                                   g.scalar(12.0)), g.scalar(6.0))
     half = [g.node("Gather", halves, g.scalar(i, np.int64), axis=0) for i in range(2)]

@@ -109,6 +109,38 @@ TEST(StagesTest, AResizeInFrontOfLayersLeavesTheFrontEmpty) {
   EXPECT_EQ(cut->stages[3].nodes[0].node.name, "find");
 }
 
+// Anchors have the size of a plane, and a share of each channel comes of all of it.
+TEST(StagesTest, SharesOfChannelsAreAmongTheLayersAndTablesOfWeightsAreNot) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %image: f32[3, height, width]
+    param %w: f32[4, 3, 3, 3] = p0
+    param %v: f32[4, 4, 1, 1] = p1
+    param %cell: f32[1, 1] = p2
+    const %first: i64[1] = {0}
+    const %flat: i64[1] = {-1}
+    const %scales: f32[4] = {1, 1, 2.5, 2.5}
+    %row: ? = Unsqueeze(%image, %first)
+    %resized: ? = Resize(%row, _, %scales) {mode = "linear"}
+    %map: ? = Conv(%resized, %w) {pads = [1, 1, 1, 1]}
+    %mean: ? = GlobalAveragePool(%map)
+    %share: ? = Conv(%mean, %v)
+    %scaled: ? = Mul(%map, %share)
+    %shape: ? = Shape(%scaled)
+    %ones: ? = ConstantOfShape(%shape)
+    %anchors: ? = Add(%ones, %cell)
+    %moved: ? = Add(%scaled, %anchors)
+    %scores: ? = Reshape(%moved, %flat)
+    %found: ? = NonZero(%scores) @find
+    output %found
+  })"),
+                             {}, {.splits_front = true});
+  ASSERT_NE(cut, nullptr);
+  ASSERT_GE(cut->stages.size(), 4);
+  EXPECT_THAT(Ops(cut->stages[2]), ElementsAre("Conv", "GlobalAveragePool", "Conv", "Mul"));
+  EXPECT_THAT(Ops(cut->stages[3]),
+              ElementsAre("Shape", "ConstantOfShape", "Add", "Add", "Reshape"));
+}
+
 TEST(StagesTest, ABatchOfPicturesStaysInTheFront) {
   const auto cut = CutAtData(MustParse(kDetector), {});
   ASSERT_NE(cut, nullptr);
