@@ -377,6 +377,19 @@ def test_what_is_not_known_is_left_and_told(tmp_path):
     assert not node["rewritten"] and "sorting, and a mask" in node["why_not"] + node["form"]
 
 
+@pytest.mark.parametrize("reader, told", [
+    (lambda g, chosen: g.node("TopK", chosen, g.ints(1), outputs=2, axis=0)[0], "TopK 'topk"),
+    (lambda g, chosen: g.node("Mul", g.node("Neg", chosen), g.node("Abs", chosen)), "2 readers need"),
+])
+def test_the_reader_that_no_form_follows_is_told(tmp_path, reader, told):
+    g = models.Graph(17)
+    places = g.node("Transpose", g.node("NonZero", g.node("Greater", "x", g.scalar(0.0))), perm=[1, 0])
+    g.rename(reader(g, g.node("GatherND", "x", places)), "y")
+    path = save(tmp_path, g.model([("x", FLOAT, ["batch", 3])], [("y", FLOAT, ["found"])]))
+    refused = reprise("rewrite", path, tmp_path / "out.onnx", "--static", check=False)
+    assert refused.returncode == 1 and "no rewrite is known where " + told in refused.stdout
+
+
 def test_a_model_stays_where_its_new_form_is_not_kept(tmp_path):
     path, inputs = pathlib.Path(save(tmp_path, selection())), tmp_path / "inputs.json"
     was = path.read_bytes()

@@ -51,6 +51,24 @@ class Finder {
     return it->second[0];
   }
 
+  std::string Label(int i) const {
+    const onnx::NodeProto& at = node(i);
+    return absl::StrCat(at.op_type(), " '", at.name().empty() ? at.output(0) : at.name(), "'");
+  }
+
+  // Records the reader of `value` that no rewrite follows, and returns false.
+  bool StopAt(StaticForm& form, const std::string& value) const {
+    const auto it = users_.find(value);
+    const size_t readers = it == users_.end() ? 0 : it->second.size();
+    form.why_not = readers == 1 && !outputs_.contains(value)
+                       ? absl::StrCat(Label(it->second[0]), " reads '", value, "'")
+                   : readers == 0 ? absl::StrCat("'", value, "' is an output as it is")
+                                  : absl::StrCat(readers + (outputs_.contains(value) ? 1 : 0),
+                                                 " readers need '", value, "', ",
+                                                 Label(it->second[0]), " among them");
+    return false;
+  }
+
   std::optional<StaticForm> FormOf(int i) const {
     const onnx::NodeProto& at = node(i);
     const std::string& op = at.op_type();
@@ -92,10 +110,12 @@ class Finder {
     form.mask = node(i).input(0);
     form.selection = {i};
     int next = OnlyUser(node(i).output(0));
-    if (next < 0) return false;
+    if (next < 0) return StopAt(form, node(i).output(0));
     const std::string& first = node(next).op_type();
     const bool turns = first == "Transpose";
-    if (!turns && first != "Squeeze" && first != "Reshape" && first != "Flatten") return false;
+    if (!turns && first != "Squeeze" && first != "Reshape" && first != "Flatten") {
+      return StopAt(form, node(i).output(0));
+    }
     form.selection.push_back(next);
     std::string places = node(next).output(0);
     int select = OnlyUser(places);
@@ -105,15 +125,15 @@ class Finder {
       form.selection.push_back(select);
       places = node(select).output(0);
       select = OnlyUser(places);
-      if (select < 0 || node(select).op_type() != "Gather") return false;
+      if (select < 0 || node(select).op_type() != "Gather") return StopAt(form, places);
     }
-    if (select < 0) return false;
+    if (select < 0) return StopAt(form, places);
     const onnx::NodeProto& selects = node(select);
-    if (selects.input_size() < 2 || selects.input(1) != places) return false;
+    if (selects.input_size() < 2 || selects.input(1) != places) return StopAt(form, places);
     const bool by_places =
         selects.op_type() == "GatherND" && turns && IntAttribute(selects, "batch_dims", 0) == 0;
     const bool by_column = selects.op_type() == "Gather" && IntAttribute(selects, "axis", 0) == 0;
-    if (!by_places && !by_column) return false;
+    if (!by_places && !by_column) return StopAt(form, places);
     form.selection.push_back(select);
     form.values = selects.input(0);
     return MatchRest(selects.output(0), form);
@@ -128,7 +148,10 @@ class Finder {
       if (attribute.name() != "axis") continue;
       form.flattens = false;
       form.axis = static_cast<int>(attribute.i());
-      if (form.axis < 0) return;  // its rank is not known here
+      if (form.axis < 0) {
+        form.why_not = "it counts its axis from the end";
+        return;
+      }
     }
     MatchRest(node(i).output(0), form);
   }
@@ -138,19 +161,19 @@ class Finder {
     while (true) {
       if (outputs_.contains(value)) {
         const auto users = users_.find(value);
-        if (users != users_.end() && !users->second.empty()) return false;
+        if (users != users_.end() && !users->second.empty()) return StopAt(form, value);
         form.reaches_output = form.known = true;
         form.output = value;
         form.words = "Where, with zeros for the other elements and the mask as a further output";
         return true;
       }
       const int next = OnlyUser(value);
-      if (next < 0) return false;
+      if (next < 0) return StopAt(form, value);
       const onnx::NodeProto& at = node(next);
       if (NeutralOf(at.op_type()).has_value() && at.input(0) == value) {
         if (at.input_size() > 1 && !at.input(1).empty() &&
             !RankOfConstant(graph_, at.input(1)).has_value()) {
-          return false;
+          return StopAt(form, value);
         }
         form.known = true;
         form.reduction = next;
@@ -158,9 +181,13 @@ class Finder {
         form.words = absl::StrCat("Where and ", at.op_type());
         return true;
       }
-      if (!Elementwise().contains(at.op_type()) || at.output_size() != 1) return false;
+      if (!Elementwise().contains(at.op_type()) || at.output_size() != 1) {
+        return StopAt(form, value);
+      }
       for (const std::string& input : at.input()) {
-        if (input != value && !input.empty() && !HasOneElement(graph_, input)) return false;
+        if (input == value || input.empty() || HasOneElement(graph_, input)) continue;
+        form.why_not = absl::StrCat(Label(next), " reads '", input, "' with the selected elements");
+        return false;
       }
       form.chain.push_back(next);
       value = at.output(0);
@@ -335,8 +362,9 @@ std::vector<StaticForm> FindStaticForms(const onnx::GraphProto& graph) {
 absl::Status ApplyStaticForm(const StaticForm& form, const FormFacts& facts,
                              const RewriteOptions& options, onnx::ModelProto& model) {
   if (!form.known) {
+    const std::string where = form.why_not.empty() ? "" : absl::StrCat(" where ", form.why_not);
     return absl::UnimplementedError(
-        absl::StrCat("no rewrite is known; this would do: ", form.words));
+        absl::StrCat("no rewrite is known", where, "; this would do: ", form.words));
   }
   if (form.reaches_output && !options.allow_output_change) {
     return absl::FailedPreconditionError(

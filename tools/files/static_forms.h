@@ -23,9 +23,10 @@
 namespace reprise::cli {
 
 struct StaticForm {
-  std::string node;   // name of the dynamic node, or of its first result
-  std::string op;     // "NonZero"
-  std::string words;  // the form that would do: "Where and ReduceSum"
+  std::string node;     // name of the dynamic node, or of its first result
+  std::string op;       // "NonZero"
+  std::string words;    // the form that would do: "Where and ReduceSum"
+  std::string why_not;  // the node that stands in the way of a rewrite: "Gather 'x' reads places"
   // The parts that a rewrite needs, where it knows one. Values by name.
   bool known = false;
   bool has_rows = false;        // its form is one of row_forms.h, for the result `output`
