@@ -141,8 +141,8 @@ class ChoiceWalk {
 
   // How a number changes as the axis grows.
   struct Course {
-    bool straight = true;     // in a straight line
-    bool never_falls = true;  // at any size
+    bool straight = true;  // its graph is a line
+    bool never_falls = true;
     bool never_rises = true;
   };
 
@@ -393,7 +393,7 @@ class ChoiceWalk {
   std::vector<ValueId> alias_;    // indexed by value: the result of an If; kNone: itself
   std::vector<NodeId> cut_;       // indexed by value: a node that decides about its shape
   std::vector<Size> of_windows_;  // sizes of the results of convolutions and pools
-  std::vector<int64_t> periods_;  // of the reading's terms; empty until asked for
+  std::vector<int64_t> periods_;  // PeriodsOf the reading's terms; empty until asked for
   std::set<int64_t> decided_;     // nodes whose rules had to decide by the axis
   std::set<int64_t> cutting_;     // the ones among them that do so at all sizes of others
   AxisFinding finding_;
@@ -465,7 +465,7 @@ std::shared_ptr<const SizeReading> SizeReadings::Read(size_t position, int64_t l
       const int64_t at = axes_[i].is_batch ? kReadBatch : RoundUpTo(hint, step);
       if (!axes_[i].is_batch) hint = at + std::max(apart, step);
       const std::string& symbol = axes_[i].symbol;
-      // What is found of a form with windows is for requests that all of these fit in.
+      // Findings about a form with windows are for requests that all of these fit in.
       const int64_t least = (axes_[i].whole_from + step - 1) / step;
       const int64_t count = std::max(std::min(at, most) / step, least);
       sizes[symbol] = step * reading->table->Symbol(symbol, count, least, most / step);

@@ -12,6 +12,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
 #include "runtime/ops/windows/resize_op.h"
 
 namespace reprise {
@@ -47,7 +48,7 @@ bool KeepsPlane(const Node& node) {
       FactsOf(*row).border == Border::kMean && node.attributes.Int("keepdims", 1) != 0;
   return averages || FactsOf(*row).SlidesWindows() || row->Has(kElementwise) ||
          node.op == ResizeOp::kName || node.op == ConcatOp::kName ||
-         node.op == "BatchNormalization";
+         node.op == BatchNormalizationOp::kName;
 }
 
 class Finder {
