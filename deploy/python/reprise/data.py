@@ -90,6 +90,8 @@ class DataLoader:
     Iterating over it is an epoch, one at a time.
     """
 
+    _process = None  # also where the arguments are refused
+
     def __init__(self, path, batch_size=1, shuffle=False, sampler=None, num_workers=0, drop_last=False, *,
                  transforms="ToTensor", annotations=None, seed=1, skip_damaged=False, default_boxes=None,
                  program_path=None):
@@ -98,7 +100,7 @@ class DataLoader:
         if batch_size < 1 or num_workers < 0:
             raise ValueError(f"batch_size is {batch_size}, num_workers is {num_workers}")
         self.batch_size, self.shuffle, self.sampler, self.drop_last = batch_size, shuffle, sampler, drop_last
-        self.seed, self._process, self._epoch, self._running = seed, None, 0, False
+        self.seed, self._epoch, self._running = seed, 0, False
         self._command = [program_path or program("reprise"), "feed", "-", str(path), "--load-only", "--stream",
                          "--orders", "--batch", str(batch_size), "--threads", str(num_workers),
                          "--seed", str(seed), "--transforms", transforms,
