@@ -98,7 +98,6 @@ class LocalPartner : public ChatPartner {
   absl::Status Load(const std::string& schema) {
     GeneratorOptions wanted = {.page_bytes = flags_.memory_mb << 20,
                                .context = flags_.context,
-                               .eos_ids = LocalEosIds(flags_.model),
                                .max_threads = flags_.threads};
     ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                      LoadLocalDecoder(local_, flags_.model, wanted));

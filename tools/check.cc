@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/kit/reasons.h"
 #include "runtime/ops/custom/op_library.h"
+#include "server/hub/generation_files.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "tools/cache_error.h"
@@ -175,7 +176,8 @@ absl::Status RunCheck(const CheckFlags& flags) {
                      CheckJson(local.engine, **model, flags.path, texts.note(), flags.streams));
     std::printf("%s", report.c_str());
   } else {
-    ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
+    ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams,
+                                                           ReadGenerationFiles(path).context));
     command_line::Print(absl::StrCat(flags.path, " can be served\n\n", report));
     PrintRanks(**model, flags.ranks);
     if (const std::string text = CacheErrorText(local.engine, *model); !text.empty()) {

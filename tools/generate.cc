@@ -176,7 +176,6 @@ absl::Status Generate(const GenerateOptions& options) {
   std::shared_ptr<const TextModel> texts;
   if (!options.texts.empty()) {
     ASSIGN_OR_RETURN(texts, LoadLocalTexts(options.path, *model));
-    if (wanted.eos_ids.empty()) wanted.eos_ids = LocalEosIds(options.path);
   }
   ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options, texts.get()));
   if (!options.decoder_ids.empty()) wanted.rules.start = options.decoder_ids;

@@ -33,6 +33,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local
   ASSIGN_OR_RETURN(std::shared_ptr<const Model> model, local.LoadToStudy(file.string(), precision));
   const GenerationFacts facts = ReadGenerationFiles(file);
   if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
+  generator.stated_context = facts.context;
   const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(file);
   if (!files.has_value()) return model;
   ASSIGN_OR_RETURN(const std::shared_ptr<const Model> decoder,
@@ -51,12 +52,6 @@ absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::strin
     return absl::NotFoundError(absl::StrCat(path, " has no tokenizer"));
   }
   return TextModel::Make(std::move(package), TextOffer(), model.inputs(), {.max_bytes = 0});
-}
-
-std::vector<int64_t> LocalEosIds(const std::string& path) {
-  const absl::StatusOr<fs::path> file = FileOf(path);
-  if (!file.ok()) return {};
-  return ReadGenerationFiles(*file).eos_ids;
 }
 
 }  // namespace reprise::cli

@@ -24,7 +24,4 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(
 absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,
                                                                 const Model& model);
 
-// Returns the ids that end an answer, as the files next to it say.
-std::vector<int64_t> LocalEosIds(const std::string& path);
-
 }  // namespace reprise::cli

@@ -68,6 +68,7 @@ absl::Status Generator::Init() {
   ASSIGN_OR_RETURN(PagedForm form,
                    MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
                                  {.context = options_.context,
+                                  .stated_context = options_.stated_context,
                                   .value_of = value_of,
                                   .cache_dtype = options_.cache_dtype,
                                   .threads = cores == nullptr ? 1 : cores->cores()}));

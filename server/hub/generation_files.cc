@@ -2,7 +2,9 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 
 #include "absl/strings/string_view.h"
 #include "runtime/onnx/gguf/gguf_file.h"
@@ -69,9 +71,9 @@ void ReadRules(const element& root, DecoderRules& rules) {
   }
 }
 
-// `eos` and `context`: pointers into the file (RFC 6901).
-void Read(const std::filesystem::path& path, const char* eos, const char* context,
-          GenerationFacts& facts) {
+// `eos` and `contexts`: pointers into the file (RFC 6901).
+void Read(const std::filesystem::path& path, const char* eos,
+          std::initializer_list<const char*> contexts, GenerationFacts& facts) {
   std::error_code error;
   constexpr uintmax_t kMostBytes = 1 << 20;
   const uintmax_t bytes = std::filesystem::file_size(path, error);
@@ -83,10 +85,11 @@ void Read(const std::filesystem::path& path, const char* eos, const char* contex
     facts.eos_ids = IdsOf(value);
   }
   ReadRules(root, facts.rules);
-  int64_t positions = 0;
-  if (facts.context == 0 && root.at_pointer(context).get(positions) == simdjson::SUCCESS &&
-      positions > 0) {
-    facts.context = positions;
+  for (const char* const context : contexts) {
+    int64_t positions = 0;
+    if (facts.context == 0 && root.at_pointer(context).get(positions) == simdjson::SUCCESS) {
+      facts.context = std::max<int64_t>(positions, 0);
+    }
   }
 }
 
@@ -97,9 +100,10 @@ GenerationFacts ReadGenerationFiles(const std::filesystem::path& model_file) {
   GenerationFacts facts;
   const std::filesystem::path own = model_file.parent_path();
   for (const std::filesystem::path& place : {own, own.parent_path()}) {
-    Read(place / "genai_config.json", "/model/eos_token_id", "/model/context_length", facts);
-    Read(place / "generation_config.json", "/eos_token_id", "/max_context_length", facts);
-    Read(place / "config.json", "/eos_token_id", "/max_position_embeddings", facts);
+    Read(place / "genai_config.json", "/model/eos_token_id", {"/model/context_length"}, facts);
+    Read(place / "generation_config.json", "/eos_token_id", {"/max_context_length"}, facts);
+    Read(place / "config.json", "/eos_token_id",
+         {"/max_position_embeddings", "/n_positions", "/max_seq_len", "/seq_length"}, facts);
   }
   return facts;
 }

@@ -137,6 +137,7 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
       .page_bytes = settings.cache_bytes,
       .cache_dtype = settings.cache_dtype,
       .context = settings.context,
+      .stated_context = facts.context,
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,

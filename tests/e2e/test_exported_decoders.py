@@ -1,5 +1,7 @@
 """Decoders as exporters write them make tokens: pages, onnxruntime's tokens, no capture a token."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,28 @@ def test_the_context_is_the_length_of_tables_that_are_cut(served, rng, form):
     ids = [int(one) for one in rng.integers(0, 97, CONTEXT - 5)]
     answer = generate(daemon, form, ids, max_tokens=1000)
     assert len(answer["token_ids"]) == 5 and answer["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("form,files,context", [
+    ("one_head", {"config.json": {"max_position_embeddings": 160}}, 160),
+    ("one_head", {"config.json": {"n_positions": 6000}}, 6000),
+    ("one_head", {"genai_config.json": {"model": {"context_length": 96}}, "config.json": {"seq_length": 160}}, 96),
+    ("one_head", {}, 4096),
+    ("cut_tables", {"config.json": {"max_position_embeddings": 160}}, CONTEXT)])
+def test_the_context_without_tables_is_the_one_that_a_file_states(tmp_path, rng, form, files, context):
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    path = tmp_path / "m" / "1" / "model.onnx"
+    path.write_bytes(exported.make(form, context=CONTEXT).SerializeToString())
+    for name, members in files.items():
+        (tmp_path / "m" / "1" / name).write_text(json.dumps(members))
+    assert f"for up to {context} positions" in reprise("check", path)
+    if context > 1000:
+        return
+    ids = [int(one) for one in rng.integers(0, 97, context - 5)]
+    with Daemon(tmp_path) as daemon:
+        answer = generate(daemon, "m", ids, max_tokens=1000)
+        assert len(answer["token_ids"]) == 5 and answer["finish_reason"] == "length"
+        assert f"context of {context}" in generate(daemon, "m", ids * 2)["error"]
 
 
 def test_check_tells_that_they_make_tokens(tmp_path):

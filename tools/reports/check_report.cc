@@ -125,8 +125,7 @@ std::string PackingText(const Model& model) {
 }
 
 // Returns whether the server can keep the cache of a decoder; nothing for a model without one.
-std::string PagingText(const Model& model) {
-  const absl::StatusOr<PagedForm> form = PagesOf(model);
+std::string PagingText(const Model& model, const absl::StatusOr<PagedForm>& form) {
   if (absl::IsNotFound(form.status())) return "";
   if (!form.ok()) {
     return absl::StrCat(
@@ -234,10 +233,12 @@ std::string CutsText(const Model& model) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
-  const std::string pages = PagingText(model);
+absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams,
+                                        int64_t stated_context) {
+  const absl::StatusOr<PagedForm> form = PagesOf(model, stated_context);
+  const std::string pages = PagingText(model, form);
   // How requests of tensors share a replay is of little weight where the server makes the tokens.
-  const bool makes_tokens = PagesOf(model).ok();
+  const bool makes_tokens = form.ok();
   std::string text = absl::StrCat(
       pages, makes_tokens ? "" : PackingText(model), CutsText(model), SignatureText(model), "\n",
       makes_tokens ? "requests of tensors, which bring keys and values themselves:\n" : "",

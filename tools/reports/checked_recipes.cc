@@ -68,7 +68,7 @@ double Combinations(const std::vector<std::vector<int64_t>>& choices) {
 // Returns whether all combinations are compiled. Most of a decoder's requests run on recipes of
 // steps, whose sizes are none of its axes: a few of the others show what they cost.
 bool CombinesAll(const Model& model, const std::vector<std::vector<int64_t>>& choices) {
-  return Combinations(choices) <= kMostCompiled && !PagesOf(model).ok();
+  return Combinations(choices) <= kMostCompiled && !PagesOf(model, 0).ok();
 }
 
 // Returns all that `choices` combine to; unless `whole`, those in which one axis varies and the
@@ -143,10 +143,11 @@ const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis) 
   return nullptr;
 }
 
-absl::StatusOr<PagedForm> PagesOf(const Model& model) {
+absl::StatusOr<PagedForm> PagesOf(const Model& model, int64_t stated_context) {
   std::vector<std::string> outputs;
   for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
-  return MakePagedForm(Engine::SymbolicGraph(model, /*packed=*/false), outputs, {});
+  return MakePagedForm(Engine::SymbolicGraph(model, /*packed=*/false), outputs,
+                       {.stated_context = stated_context});
 }
 
 std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model) {

@@ -27,9 +27,10 @@ struct CheckedRecipe {
 // Returns the buckets of an axis of `policy`; null where it has none.
 const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis);
 
-// Returns the form in which the server makes the tokens of a decoder. Errors: NOT_FOUND for a model
+// Returns the form in which the server makes the tokens of a decoder, `stated_context` by a file
+// next to it. Errors: NOT_FOUND for a model
 // that is none; else why it is not served so.
-absl::StatusOr<PagedForm> PagesOf(const Model& model);
+absl::StatusOr<PagedForm> PagesOf(const Model& model, int64_t stated_context);
 
 // Returns the recipes of all sizes that are tried. Not for a model with shape inputs.
 std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model);

@@ -78,8 +78,10 @@ class FormMaker {
     PagedForm form;
     form.decoder = decoder_;
     ASSIGN_OR_RETURN(const int64_t tables, Positions());
-    form.context = options_.context > 0 ? options_.context : PagedOptions::kContext;
-    if (options_.context == 0 && tables > 0) form.context = tables;
+    form.context = options_.context > 0          ? options_.context
+                   : tables > 0                  ? tables
+                   : options_.stated_context > 0 ? options_.stated_context
+                                                 : PagedOptions::kContext;
     if (tables > 0 && form.context > tables) {
       return absl::UnimplementedError(absl::StrCat("a context of ", form.context,
                                                    " is asked for, and its tables of positions "
@@ -493,8 +495,16 @@ absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
                                         const PagedOptions& options) {
   ASSIGN_OR_RETURN(const std::optional<Graph> apart, WithHeadsApart(symbolic));
   const Graph& graph = apart.has_value() ? *apart : symbolic;
-  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(graph, outputs));
-  return FormMaker(graph, std::move(decoder), options).Make();
+  ASSIGN_OR_RETURN(const Decoder decoder, FindDecoder(graph, outputs));
+  absl::StatusOr<PagedForm> form = FormMaker(graph, decoder, options).Make();
+  if (form.ok() || options.context > 0 || options.stated_context <= PagedOptions::kContext) {
+    return form;
+  }
+  // Some models compute long sequences in another way.
+  PagedOptions shorter = options;
+  shorter.stated_context = PagedOptions::kContext;
+  absl::StatusOr<PagedForm> usual = FormMaker(graph, decoder, shorter).Make();
+  return usual.ok() ? std::move(usual) : std::move(form);
 }
 
 }  // namespace reprise

@@ -71,7 +71,9 @@ struct PagedForm {
 };
 
 struct PagedOptions {
-  int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
+  int64_t context = 0;  // 0: as many as the model's tables of positions have, or stated_context
+  // As a file next to the model says. Where the model follows no one rule up to there, kContext.
+  int64_t stated_context = 0;  // 0: none says it, kContext
   int64_t cross_context = kContext;
   // Returns the value of a small parameter that is added to scores, since it decides the form
   // of attention. A model for which it returns nothing, or without such a function, is refused.
