@@ -67,12 +67,17 @@ void ShowPart(const ChatAnswer& answer, const std::string& text) {
   if (answer.is_shown) Show(text);
 }
 
+// Returns nine letters and digits, which every template takes.
+std::string LocalCallId(size_t index) {
+  return absl::StrCat("call", absl::Dec(index % 100000, absl::kZeroPad5));
+}
+
 // Adds a part of a call, and shows it.
 void AddCall(size_t index, const std::string& id, const std::string& name,
              const std::string& arguments, ChatAnswer& answer) {
   if (answer.calls.size() <= index) {
     answer.calls.resize(index + 1);
-    answer.calls[index] = {.id = id.empty() ? absl::StrCat("call_", index) : id, .name = name};
+    answer.calls[index] = {.id = id.empty() ? LocalCallId(index) : id, .name = name};
     ShowPart(answer, absl::StrCat(index > 0 || !answer.content.empty() ? "\n" : "", name, " "));
   }
   answer.calls[index].arguments += arguments;
@@ -121,9 +126,10 @@ class LocalPartner : public ChatPartner {
         texts_->tokenizer().Encode(prompt, std::nullopt, {.add_special = false, .max_bytes = 0}));
     TextWishes wishes;
     std::optional<ToolCallReader> reader;
+    const ArgumentTypes types(body.value("tools", ChatJson()).dump());
     if (conversation.has_tools && grammar_ == nullptr) {
       wishes.skip_special = false;
-      reader.emplace(ToolFormOf(texts_->package().chat_template));
+      reader.emplace(ToolFormOf(texts_->package()), types);
     }
     AnswerText text(texts_, wishes, 0);
     ChatAnswer answer = {.is_shown = !flags_.json};

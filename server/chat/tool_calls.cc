@@ -73,6 +73,8 @@ size_t SkipBlanks(absl::string_view text, size_t at) {
   return at;
 }
 
+constexpr absl::string_view kFunction = "<function=";
+
 bool IsArguments(absl::string_view key) { return key == "arguments" || key == "parameters"; }
 
 // The front of an object that may be a call.
@@ -149,7 +151,8 @@ ToolCallParts ToolCallReader::Finish() {
   }
   // An incomplete call is told as it is; text that never became one is content, except for the
   // texts around calls.
-  const bool in_call = state_ == State::kArguments || state_ == State::kTail;
+  const bool in_call =
+      state_ == State::kArguments || state_ == State::kTags || state_ == State::kTail;
   const bool after_calls = state_ == State::kAround && calls_ > 0;
   if (!in_call && !after_calls) parts.content += std::exchange(unsure_, "") + held_;
   held_.clear();
@@ -170,6 +173,8 @@ bool ToolCallReader::Step(bool ended, ToolCallParts& parts) {
       return Object(parts);
     case State::kArguments:
       return Arguments(parts);
+    case State::kTags:
+      return Tags(parts);
     case State::kTail:
       return Tail();
   }
@@ -200,7 +205,6 @@ bool ToolCallReader::Content(bool ended, ToolCallParts& parts) {
   }
   parts.content += held_.substr(0, begin);
   held_.erase(0, begin);
-  Drop(MarkAt(held_, form_.begins).size());
   state_ = State::kAround;
   return true;
 }
@@ -213,7 +217,9 @@ bool ToolCallReader::Around(bool ended, ToolCallParts& parts) {
     Drop(std::max<size_t>(mark.size(), 1));
     return true;
   }
+  if (form_.tagged && absl::StartsWith(held_, kFunction)) return TaggedName(parts);
   if (!ended && MayBeMark(held_, form_.around)) return false;
+  if (!ended && form_.tagged && absl::StartsWith(kFunction, held_)) return false;
   if (kBetween.find(c) != absl::string_view::npos) {
     Drop(1);
     return true;
@@ -236,6 +242,7 @@ bool ToolCallReader::Name(ToolCallParts& parts) {
   const size_t begin = held_.find('{');
   if (begin == std::string::npos) return false;
   absl::string_view front = absl::string_view(held_).substr(0, begin);
+  if (form_.id_mark != nullptr) front = front.substr(0, front.find(form_.id_mark));
   std::string name, rest(front);
   while (!rest.empty()) {
     size_t cut = rest.size(), size = 0;
@@ -311,6 +318,33 @@ bool ToolCallReader::Arguments(ToolCallParts& parts) {
   // The rest of the object is skipped, up to its end.
   state_ = in_object_ ? State::kTail : State::kAround;
   return true;
+}
+
+// Reads <function=NAME>, after which tags follow, or an object as other families write it.
+bool ToolCallReader::TaggedName(ToolCallParts& parts) {
+  const size_t end = held_.find('>');
+  if (end == std::string::npos) return false;
+  const size_t next = SkipBlanks(held_, end + 1);
+  if (next == held_.size()) return false;
+  std::string name = held_.substr(kFunction.size(), end - kFunction.size());
+  const bool is_object = held_[next] == '{';
+  held_.erase(0, next);
+  in_object_ = false;
+  if (!is_object) tags_.emplace(types_, name);
+  BeginCall(std::move(name), parts);
+  if (!is_object) state_ = State::kTags;
+  return true;
+}
+
+bool ToolCallReader::Tags(ToolCallParts& parts) {
+  std::string json;
+  const bool ended = tags_->Take(held_, json);
+  if (!json.empty()) {
+    if (parts.calls.empty()) parts.calls.push_back({.index = calls_ - 1});
+    parts.calls.back().arguments += json;
+  }
+  if (ended) state_ = State::kAround;
+  return ended;
 }
 
 // Skips the members of the object after its arguments, and its brace.

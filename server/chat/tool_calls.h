@@ -7,10 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/chat/argument_types.h"
+#include "server/chat/tagged_arguments.h"
 #include "server/chat/tool_forms.h"
 
 namespace reprise {
@@ -29,8 +33,8 @@ struct ToolCallParts {
 
 class ToolCallReader {
  public:
-  // `form` outlives it.
-  explicit ToolCallReader(const ToolForm& form) : form_(form) {}
+  // `form` outlives it, and so does `types`, which forms with tags ask.
+  ToolCallReader(const ToolForm& form, const ArgumentTypes& types) : form_(form), types_(types) {}
 
   ToolCallParts Push(absl::string_view text);
   // The text has ended.
@@ -39,7 +43,7 @@ class ToolCallReader {
   int64_t calls() const { return calls_; }
 
  private:
-  enum class State { kBegin, kContent, kAround, kName, kObject, kArguments, kTail };
+  enum class State { kBegin, kContent, kAround, kName, kObject, kArguments, kTags, kTail };
 
   // Consumes as much as it can of the front of held_. False: more text is needed.
   bool Step(bool ended, ToolCallParts& parts);
@@ -49,6 +53,8 @@ class ToolCallReader {
   bool Name(ToolCallParts& parts);
   bool Object(ToolCallParts& parts);
   bool Arguments(ToolCallParts& parts);
+  bool TaggedName(ToolCallParts& parts);
+  bool Tags(ToolCallParts& parts);
   bool Tail();
   // The call `name` begins; its arguments follow in held_.
   void BeginCall(std::string name, ToolCallParts& parts);
@@ -56,6 +62,7 @@ class ToolCallReader {
   void Drop(size_t size);
 
   const ToolForm& form_;
+  const ArgumentTypes& types_;
   State state_ = State::kBegin;
   std::string held_;    // not read yet
   std::string unsure_;  // read, and content if no call comes of it
@@ -64,6 +71,7 @@ class ToolCallReader {
   // The place in the arguments.
   int64_t depth_ = 0;
   bool in_text_ = false, escaped_ = false;
+  std::optional<TaggedArguments> tags_;
 };
 
 }  // namespace reprise

@@ -20,7 +20,15 @@ const std::vector<ToolForm>& Forms() {
        .begins = {"[TOOL_CALLS]"},
        .around = {"[TOOL_CALLS]"},
        .named = true,
-       .separators = {"[ARGS]"}},
+       .separators = {"[ARGS]"},
+       .id_mark = "[CALL_ID]",
+       .short_ids = true},
+      // The coders of Qwen 3, and Qwen from 3.5 on: arguments are tags of their own.
+      {.name = "qwen3-coder",
+       .mark = "<function=",
+       .begins = {"<tool_call>", "<function="},
+       .around = {"<tool_call>", "</tool_call>", "</function>"},
+       .tagged = true},
       // Qwen, Hermes, SmolLM: an object, or a list of them, between two tags.
       {.name = "hermes",
        .mark = "<tool_call>",
@@ -51,6 +59,12 @@ const ToolForm& ToolFormOf(absl::string_view chat_template) {
     if (absl::StrContains(chat_template, form.mark)) return form;
   }
   return Forms().back();
+}
+
+const ToolForm& ToolFormOf(const TextPackage& package) {
+  const auto named = package.chat_templates.find("tool_use");
+  return ToolFormOf(absl::string_view(named == package.chat_templates.end() ? package.chat_template
+                                                                            : named->second));
 }
 
 const ToolForm& ForcedToolForm() { return Forms().back(); }

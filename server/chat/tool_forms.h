@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/hub/text_package.h"
 
 namespace reprise {
 
@@ -21,11 +22,19 @@ struct ToolForm {
   bool named = false;
   // Texts between the parts in front of the arguments, of which the last one is the name.
   std::vector<const char*> separators = {};
+  // Text between the name and the id of a call; null: calls have none.
+  const char* id_mark = nullptr;
+  // A call is <function=NAME> with a <parameter=NAME> for each argument.
+  bool tagged = false;
+  // The template takes ids of nine letters and digits alone.
+  bool short_ids = false;
 };
 
 // Returns the form of a family by its template; the form of a plain object where it contains no
 // text of a family.
 const ToolForm& ToolFormOf(absl::string_view chat_template);
+// Returns the form by the template that conversations with tools get.
+const ToolForm& ToolFormOf(const TextPackage& package);
 // A list of objects {"name", "arguments"}, and nothing else: the form that a grammar forces.
 const ToolForm& ForcedToolForm();
 

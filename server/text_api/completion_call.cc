@@ -16,6 +16,8 @@ namespace {
 // A byte of UTF-8 that begins no letter.
 bool IsInsideLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
+constexpr size_t kShortIdSize = 9;
+
 constexpr char kDone[] = "data: [DONE]\n\n";
 
 // Returns an id that no other answer of the process has.
@@ -53,7 +55,7 @@ CompletionCall::CompletionCall(const TextApiContext& context, AskedCompletion as
   scored_.resize(prompts);
   choices_.resize(open_ * answers);
   for (size_t i = 0; i < choices_.size(); ++i) {
-    if (asked_.tools != nullptr) choices_[i].reader.emplace(*asked_.tools);
+    if (asked_.tools != nullptr) choices_[i].reader.emplace(*asked_.tools, asked_.argument_types);
     choices_[i].text = asked_.prompts[i / answers].echo;
   }
 }
@@ -259,7 +261,9 @@ std::string CompletionCall::Take(size_t prompt, Choice& choice, int64_t index,
   for (ToolCallPart& part : parts.calls) {
     const auto place = static_cast<size_t>(part.index);
     if (choice.calls.size() <= place) {
-      choice.calls.push_back({.id = NewId("call_"), .name = part.name});
+      std::string call_id = NewId(asked_.short_call_ids ? "" : "call_");
+      if (asked_.short_call_ids) call_id.resize(kShortIdSize);
+      choice.calls.push_back({.id = std::move(call_id), .name = part.name});
     }
     choice.calls[place].arguments += part.arguments;
   }

@@ -54,6 +54,8 @@ absl::Status SetGrammar(const char* name, GrammarText grammar, SamplingParameter
   return absl::OkStatus();
 }
 
+GrammarText AnyObject() { return {.text = R"({"type":"object"})"}; }
+
 absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
   const auto member = fields.Find("response_format");
   if (!member) return absl::OkStatus();
@@ -65,7 +67,7 @@ absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
   element schema;
   if (type == "json_object") {
     // Some clients name a schema here.
-    GrammarText any{.text = R"({"type":"object"})"};
+    GrammarText any = AnyObject();
     if ((*member)["schema"].get(schema) == simdjson::SUCCESS && !schema.is_null()) {
       ASSIGN_OR_RETURN(any, SchemaOf(schema));
     }
@@ -93,8 +95,18 @@ absl::Status ReadStructured(const Fields& fields, SamplingParameters& to) {
   }
   for (const auto& [key, value] : members) {
     const std::string name = absl::StrCat("guided_", std::string(key));
-    if (value.is_null() || !SamplingParameters::Knows(name)) continue;
-    RETURN_IF_ERROR(to.SetOne(name, value));
+    bool flag = false;
+    if (value.is_null() || (value.get(flag) == simdjson::SUCCESS && !flag)) continue;
+    if (SamplingParameters::Knows(name)) {
+      RETURN_IF_ERROR(to.SetOne(name, value));
+    } else if (key == "json_object" && flag) {
+      RETURN_IF_ERROR(SetGrammar("structured_outputs", AnyObject(), to));
+    } else if (key == "structural_tag" || key == "whitespace_pattern") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"structured_outputs\" has \"", std::string(key),
+                       "\", which is not supported: json, json_object, regex, choice and grammar "
+                       "are"));
+    }
   }
   return absl::OkStatus();
 }
@@ -186,6 +198,21 @@ struct ToolWishes {
   std::string only;     // the one tool that is called
 };
 
+// Refuses tools of kinds that no template writes.
+absl::Status CheckTools(const array& tools) {
+  size_t place = 0;
+  for (const element tool : tools) {
+    std::string_view type;
+    if (tool["type"].get(type) == simdjson::SUCCESS && type != "function") {
+      return absl::InvalidArgumentError(absl::StrCat("\"tools\"[", place, "] is of type \"",
+                                                     std::string(type),
+                                                     "\", and tools are functions"));
+    }
+    ++place;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
   ToolWishes wishes;
   array tools;
@@ -194,6 +221,7 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
       return absl::InvalidArgumentError("\"tools\" must be a list");
     }
     wishes.told = tools.size() > 0;
+    RETURN_IF_ERROR(CheckTools(tools));
   }
   const auto choice = fields.Find("tool_choice");
   if (!choice) return wishes;
@@ -204,6 +232,11 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
     if (word == "auto" || word == "none" || word == "required") return wishes;
     return absl::InvalidArgumentError(
         absl::StrCat("\"tool_choice\" is \"", std::string(word),
+                     "\", it must be auto, none, required or a function"));
+  }
+  if ((*choice)["type"].get(word) == simdjson::SUCCESS && word != "function") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"tool_choice\" is of type \"", std::string(word),
                      "\", it must be auto, none, required or a function"));
   }
   if ((*choice)["function"]["name"].get(word) != simdjson::SUCCESS) {
@@ -219,13 +252,15 @@ absl::Status ReadTools(const Fields& fields, const ToolWishes& wishes, AskedComp
   if (!wishes.told && !wishes.forced) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool parallel, fields.Bool("parallel_tool_calls", true));
   asked.one_call = !parallel;
+  const ToolForm& form = ToolFormOf(model.package());
+  asked.short_call_ids = form.short_ids;
   if (!wishes.forced) {
     // An answer with a grammar of its own is no call.
     if (asked.parameters.texts.grammar.has_value()) return absl::OkStatus();
-    const TextPackage& package = model.package();
-    const auto named = package.chat_templates.find("tool_use");
-    asked.tools =
-        &ToolFormOf(named == package.chat_templates.end() ? package.chat_template : named->second);
+    asked.tools = &form;
+    if (const auto tools = fields.Find("tools"); tools && form.tagged) {
+      asked.argument_types = ArgumentTypes(std::string(simdjson::minify(*tools)));
+    }
     // The texts of a form may be special tokens.
     asked.parameters.texts.skip_special = false;
     return absl::OkStatus();

@@ -49,6 +49,10 @@ def served(tmp_path_factory):
     chats.write(root / "calls")
     chats.write(root / "adds", chat_template="{% for m in messages %}{{ m.role + ':' + m.content + '|' }}{% if m.role == "
                 "'boom' %}{{ raise_exception('no') }}{% endif %}{% endfor %}")
+    # As Mistral's template does.
+    chats.write(root / "short", chat_template="{# [TOOL_CALLS] #}{% for m in messages %}{{ m.role + '|' }}"
+                "{% for call in m.tool_calls %}{% if call.id|length != 9 %}{{ raise_exception('length 9') }}{% endif %}"
+                "{{ call.function.name }}{% endfor %}{% endfor %}")
     made = chats.tokenizer()
     made.add_tokens([AddedToken(CALLS, special=False)])
     made.save(str(root / "calls" / "tokenizer.json"))
@@ -158,3 +162,39 @@ def test_a_content_that_is_null_next_to_calls_is_empty_where_the_template_takes_
     status, answer = served.post("/v1/chat/completions", {"model": "adds", "messages": [
         {"role": "assistant", "content": None}, {"content": "x", "role": "boom"}]})
     assert status == 400 and "none" in answer["error"]["message"], answer
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ids_of_calls_are_those_that_the_template_takes(served, stream):
+    asked = dict(model="short", messages=CHAT, tools=TOOLS, tool_choice="required", max_tokens=200, seed=2)
+    if stream:
+        chunks = list(served.client.chat.completions.create(**asked, stream=True))
+        ids = [call.id for chunk in chunks for choice in chunk.choices for call in choice.delta.tool_calls or [] if call.id]
+    else:
+        ids = [call.id for call in served.client.chat.completions.create(**asked).choices[0].message.tool_calls]
+    assert ids and all(len(one) == 9 and one.isalnum() for one in ids) and len(set(ids)) == len(ids)
+    told = [*CHAT, {"role": "assistant", "tool_calls": [
+        {"id": ids[0], "type": "function", "function": {"name": "a", "arguments": "{}"}}]}]
+    assert served.post("/v1/chat/completions", {"model": "short", "messages": told, "max_tokens": 1})[0] == 200
+    told[-1]["tool_calls"][0]["id"] = "call_1234567890"
+    assert served.post("/v1/chat/completions", {"model": "short", "messages": told, "max_tokens": 1})[0] == 400
+
+
+@pytest.mark.parametrize("body,words", [
+    ({"tools": [TOOLS[0], {"type": "custom", "custom": {"name": "x"}}]}, '"tools"[1] is of type "custom"'),
+    ({"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}}, "allowed_tools"),
+    ({"structured_outputs": {"structural_tag": {}}}, "structural_tag"),
+    ({"structured_outputs": {"json": {"type": "object"}, "json_object": True}}, "second"),
+])
+def test_what_changes_an_answer_and_is_not_known_is_refused_by_name(served, body, words):
+    status, answer = served.post("/v1/chat/completions", {"model": "m", "messages": CHAT, "max_tokens": 2, **body})
+    assert status == 400 and words in answer["error"]["message"], answer
+
+
+def test_any_object_is_a_structured_output(served):
+    body = {"model": "m", "messages": CHAT, "max_tokens": 200, "seed": 1, "structured_outputs": {
+        "json": None, "json_object": True, "disable_fallback": False}}
+    status, answer = served.post("/v1/chat/completions", body)
+    choice, = answer["choices"]
+    assert status == 200 and choice["message"]["content"].startswith("{")
+    assert choice["finish_reason"] == "length" or isinstance(json.loads(choice["message"]["content"]), dict)

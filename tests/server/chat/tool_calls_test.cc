@@ -10,6 +10,11 @@
 namespace reprise {
 namespace {
 
+constexpr char kTools[] = R"([{"type": "function", "function": {"name": "get", "parameters": {
+    "type": "object", "properties": {
+      "place": {"type": "string"}, "kind": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+      "word": {"enum": ["a", "b"]}, "days": {"type": "integer"}, "any": {}}}}}, {"type": 3}])";
+
 struct Read {
   std::string content;
   std::vector<std::pair<std::string, std::string>> calls;  // name, arguments
@@ -17,7 +22,8 @@ struct Read {
 
 // The text in parts of `size` bytes.
 Read ReadAll(const ToolForm& form, const std::string& text, size_t size) {
-  ToolCallReader reader(form);
+  const ArgumentTypes types(kTools);
+  ToolCallReader reader(form, types);
   Read read;
   const auto add = [&](const ToolCallParts& parts) {
     read.content += parts.content;
@@ -86,6 +92,42 @@ TEST(ToolCallReaderTest, CallsOfEachFamilyAreReadWhereverTheTextIsCut) {
        "<｜tool▁calls▁end｜>",
        "",
        {{"get", "{\"a\": 1}"}}},
+      {"[TOOL_CALLS]",
+       "[TOOL_CALLS]get[CALL_ID]a1B2c3D4e[ARGS]{\"a\": 1}",
+       "",
+       {{"get", "{\"a\": 1}"}}},
+      {"<function=",
+       "Let me see.\n\n<tool_call>\n<function=get>\n<parameter=place>\nSão \"Paulo\"\n\n</para"
+       "\n</parameter>\n<parameter=days>\n3\n</parameter>\n<parameter=any>\n[1, {\"b\": "
+       "\"</x>\"}]\n"
+       "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=b>\n</function>\n</"
+       "tool_call>",
+       "Let me see.\n\n",
+       {{"get",
+         "{\"place\": \"São \\\"Paulo\\\"\\n\\n</para\", \"days\": 3, \"any\": [1, {\"b\": "
+         "\"</x>\"}]}"},
+        {"b", "{}"}}},
+      // Texts by their schemas; what is no JSON is a text, too.
+      {"<function=",
+       "<function=get>\n<parameter=kind>\n3</parameter><parameter=word>\ntrue\n</parameter>"
+       "<parameter=days>\nTrue\n</parameter><parameter=any>\nabc\n</parameter>\n</function>",
+       "",
+       {{"get", "{\"kind\": \"3\", \"word\": \"true\", \"days\": true, \"any\": \"abc\"}"}}},
+      {"<function=",
+       "<tool_call><function=get>{\"a\": 1}</function></tool_call>",
+       "",
+       {{"get", "{\"a\": 1}"}}},
+      {"<function=",
+       "<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>",
+       "",
+       {{"get", "{}"}}},
+      // A call without its end is ended by that of the calls.
+      {"<function=",
+       "<tool_call>\n<function=get>\n<parameter=days>\n3\n</parameter>\n</tool_call>",
+       "",
+       {{"get", "{\"days\": 3}"}}},
+      {"<function=", "a <functional= b", "a <functional= b", {}},
+      {"<function=", "<tool_call>\n<function=get", "<tool_call>\n<function=get", {}},
       {"", "[{\"name\": \"get\", \"arguments\": {\"a\": 1}}]", "", {{"get", "{\"a\": 1}"}}},
       // Everything else is content, to the byte.
       {"", "{\"answer\": 42}", "{\"answer\": 42}", {}},
