@@ -65,13 +65,19 @@ absl::Status ReadResponseFormat(const Fields& fields, SamplingParameters& to) {
   }
   if (type == "text") return absl::OkStatus();
   element schema;
-  if (type == "json_object") {
-    // Some clients name a schema here.
+  if (type == "json_object" || type == "json") {
+    // Some clients name a schema here, those of text-generation-inference as a value.
     GrammarText any = AnyObject();
-    if ((*member)["schema"].get(schema) == simdjson::SUCCESS && !schema.is_null()) {
+    for (const char* name : {"schema", "value"}) {
+      if ((*member)[name].get(schema) != simdjson::SUCCESS || schema.is_null()) continue;
       ASSIGN_OR_RETURN(any, SchemaOf(schema));
     }
     return SetGrammar("response_format", std::move(any), to);
+  }
+  std::string_view pattern;
+  if (type == "regex" && (*member)["value"].get(pattern) == simdjson::SUCCESS) {
+    return SetGrammar("response_format",
+                      {.kind = GrammarKind::kRegex, .text = std::string(pattern)}, to);
   }
   if (type != "json_schema") {
     return absl::InvalidArgumentError(

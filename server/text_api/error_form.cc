@@ -1,5 +1,10 @@
 #include "server/text_api/error_form.h"
 
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "runtime/generate/context_overflow.h"
 #include "runtime/json/json_writer.h"
 #include "server/http/openai_error.h"
@@ -27,6 +32,16 @@ const char* InferenceType(absl::StatusCode code) {
   }
 }
 
+// Returns the member of the request that an error names first, as errors of requests begin: "stop",
+// parameter 'n', messages[2].content. Empty: it names none.
+std::string MemberOf(absl::string_view why) {
+  constexpr absl::string_view kMember = "\"", kParameter = "parameter '", kMessage = "messages[";
+  if (absl::ConsumePrefix(&why, kParameter)) return std::string(why.substr(0, why.find('\'')));
+  if (absl::ConsumePrefix(&why, kMember)) return std::string(why.substr(0, why.find('"')));
+  if (absl::StartsWith(why, kMessage)) return std::string(why.substr(0, why.find(' ')));
+  return "";
+}
+
 void WriteOpenAi(const absl::Status& status, JsonWriter& json) {
   const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status.code()).http);
   // The path is known: the model is the thing that was not found.
@@ -34,9 +49,12 @@ void WriteOpenAi(const absl::Status& status, JsonWriter& json) {
                      : IsContextOverflow(status) ? "context_length_exceeded"
                                                  : error.code;
   json.Object("error", [&] {
-    json.Member("message", ErrorMessage(status));
+    const std::string why = ErrorMessage(status);
+    const std::string member = absl::IsNotFound(status) ? "model" : MemberOf(why);
+    json.Member("message", why);
     json.Member("type", error.type);
-    json.Member("param", nullptr);
+    json.Key("param");
+    member.empty() ? json.Value(nullptr) : json.Value(member);
     json.Key("code");
     code != nullptr ? json.Value(code) : json.Value(nullptr);
   });

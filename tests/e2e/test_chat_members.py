@@ -1,6 +1,7 @@
 """Members of requests for texts that few clients send: scores of a prompt, tokens of a conversation, one call alone."""
 
 import json
+import re
 import urllib.error
 import urllib.request
 
@@ -189,6 +190,26 @@ def test_ids_of_calls_are_those_that_the_template_takes(served, stream):
 def test_what_changes_an_answer_and_is_not_known_is_refused_by_name(served, body, words):
     status, answer = served.post("/v1/chat/completions", {"model": "m", "messages": CHAT, "max_tokens": 2, **body})
     assert status == 400 and words in answer["error"]["message"], answer
+
+
+@pytest.mark.parametrize("body,param", [
+    ({"temperature": "hot"}, "temperature"), ({"tools": 3}, "tools"), ({"n": 0}, "n"), ({"max_tokens": 0}, "max_tokens"),
+    ({"response_format": {"type": "x"}}, "response_format"), ({"messages": [CHAT[0], {"role": "user", "content": 3}]},
+                                                              "messages[1].content"), ({"model": "none"}, "model"),
+    ({"messages": [{"role": "user", "content": "the " * 3000}]}, None)])
+def test_errors_name_the_member_in_fault(served, body, param):
+    status, answer = served.post("/v1/chat/completions", {"model": "m", "messages": CHAT, **body})
+    assert status in (400, 404) and answer["error"]["param"] == param, answer
+
+
+@pytest.mark.parametrize("form,holds", [
+    ({"type": "json", "value": {"type": "object", "properties": {"a": {"enum": [7]}}, "required": ["a"]}},
+     lambda text: json.loads(text) == {"a": 7}),
+    ({"type": "regex", "value": "[ab]{3}"}, lambda text: re.fullmatch("[ab]{3}", text))])
+def test_formats_of_text_generation_inference_are_kept(served, form, holds):
+    status, answer = served.post("/v1/chat/completions", {
+        "model": "m", "messages": CHAT, "max_tokens": 100, "seed": 1, "response_format": form})
+    assert status == 200 and holds(answer["choices"][0]["message"]["content"]), answer
 
 
 def test_any_object_is_a_structured_output(served):
