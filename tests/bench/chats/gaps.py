@@ -86,7 +86,7 @@ def main():
                   + f" | {ratios[-1]:.2f} |", flush=True)
         captures = Scrape(daemon.metrics_url).total("reprise_compiles_total") - before
         print(f"ratio of p99, median of rounds: {statistics.median(ratios):.2f}; captures: {captures:.0f}")
-    sys.exit(captures > 0)
+    sys.exit(bool(captures > 0))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ GRAMMARS = {
     "patterns": schema(obj({"code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{1,3}$"}})),
     "mail": regex(r"[a-z]{1,8}@[a-z]{1,6}\.(org|com)"),
     "choice": ({"guided_choice": ["yes", "no", "nobody knows"]}, lambda text: text in ("yes", "no", "nobody knows")),
-    "sums": lark('start: sum\nsum: term (("+" | "-") term){0,3}\nterm: "n" | "(" sum ")"\n', r"n[+-]n|\(n\)"),
+    "sums": lark('start: term (("+" | "-") term){0,3}\nterm: "n" | "(" pair ")"\npair: part "+" part\n'
+                 'part: "n" | "(" part ")"\n', r"n[+-]n|\(n\)"),
 }
 
 
