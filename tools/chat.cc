@@ -36,7 +36,7 @@ struct ChatFlags {
   std::string system, schema_file, tools_file;
   SamplingOptions sampling;
   int64_t context = 0, memory_mb = 1024;
-  int threads = 1;
+  int threads = AvailableCpus();
   bool json = false;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "server/chat/tool_forms.h"
 
@@ -147,6 +148,54 @@ TEST(ToolCallReaderTest, CallsOfEachFamilyAreReadWhereverTheTextIsCut) {
       const Read read = ReadAll(ToolFormOf(each.mark), text, size);
       EXPECT_EQ(read.content, each.content) << text << " in parts of " << size;
       EXPECT_EQ(read.calls, each.calls) << text << " in parts of " << size;
+    }
+  }
+}
+
+TEST(ToolCallReaderTest, TextsOfAnyPartsAreReadAlikeWhereverTheyAreCut) {
+  const std::vector<std::string> parts = {"<tool_call>",
+                                          "</tool_call>",
+                                          "<function=get>",
+                                          "<function=",
+                                          "</function>",
+                                          "<parameter=a>",
+                                          "</parameter>",
+                                          "<parameter=place>",
+                                          "[TOOL_CALLS]",
+                                          "[ARGS]",
+                                          "[CALL_ID]",
+                                          "get",
+                                          "{",
+                                          "}",
+                                          "[",
+                                          "]",
+                                          "\"",
+                                          "\\",
+                                          "\n",
+                                          " ",
+                                          ":",
+                                          ",",
+                                          "\"name\": \"get\"",
+                                          "\"arguments\": ",
+                                          "<｜tool▁sep｜>",
+                                          "é",
+                                          "<|python_tag|>",
+                                          "<",
+                                          "3",
+                                          "```json\n"};
+  std::mt19937 random(7);
+  for (const char* mark : {"<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>",
+                           "<｜tool▁calls▁begin｜>", "<|tool_call|>", ""}) {
+    const ToolForm& form = ToolFormOf(mark);
+    for (int round = 0; round < 3000; ++round) {
+      std::string text = round % 2 == 0 ? mark : "";
+      for (size_t count = random() % 16; count > 0; --count) text += parts[random() % parts.size()];
+      const Read whole = ReadAll(form, text, text.size() + 1);
+      for (const size_t size : {1, 2, 5}) {
+        const Read read = ReadAll(form, text, size);
+        ASSERT_EQ(read.content, whole.content) << form.name << ": " << text << " by " << size;
+        ASSERT_EQ(read.calls, whole.calls) << form.name << ": " << text << " by " << size;
+      }
     }
   }
 }
