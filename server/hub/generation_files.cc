@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
+#include <string_view>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "runtime/onnx/gguf/gguf_file.h"
 #include "server/hub/gguf_package.h"
@@ -71,16 +74,45 @@ void ReadRules(const element& root, DecoderRules& rules) {
   }
 }
 
+// Parses a file; false: it is not there, larger than `most_bytes`, or no JSON.
+bool Parse(const std::filesystem::path& path, uintmax_t most_bytes, simdjson::dom::parser& parser,
+           element& root) {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  return !error && bytes <= most_bytes && parser.load(path.string()).get(root) == simdjson::SUCCESS;
+}
+
+// Returns the id of the token that the tokenizer's files in `folder` name as the end of a text.
+std::optional<int64_t> TokenizerEnd(const std::filesystem::path& folder) {
+  constexpr uintmax_t kMostBytes = 64 << 20;
+  simdjson::dom::parser parser, of_tokens;
+  element root, tokens;
+  std::string_view end, text;
+  if (!Parse(folder / "tokenizer_config.json", kMostBytes, parser, root)) return std::nullopt;
+  if (root["eos_token"].get(end) != simdjson::SUCCESS &&
+      root["eos_token"]["content"].get(end) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  if (!Parse(folder / "tokenizer.json", kMostBytes, of_tokens, tokens)) return std::nullopt;
+  simdjson::dom::array added;
+  if (tokens["added_tokens"].get(added) != simdjson::SUCCESS) return std::nullopt;
+  for (const element token : added) {
+    int64_t id = 0;
+    if (token["content"].get(text) == simdjson::SUCCESS && text == end &&
+        token["id"].get(id) == simdjson::SUCCESS) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
 // `eos` and `contexts`: pointers into the file (RFC 6901).
 void Read(const std::filesystem::path& path, const char* eos,
           std::initializer_list<const char*> contexts, GenerationFacts& facts) {
-  std::error_code error;
   constexpr uintmax_t kMostBytes = 1 << 20;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error || bytes > kMostBytes) return;
   simdjson::dom::parser parser;
   element root, value;
-  if (parser.load(path.string()).get(root) != simdjson::SUCCESS) return;
+  if (!Parse(path, kMostBytes, parser, root)) return;
   if (facts.eos_ids.empty() && root.at_pointer(eos).get(value) == simdjson::SUCCESS) {
     facts.eos_ids = IdsOf(value);
   }
@@ -99,11 +131,24 @@ GenerationFacts ReadGenerationFiles(const std::filesystem::path& model_file) {
   if (GgufFile::IsOne(model_file.string())) return ReadGgufGeneration(model_file);
   GenerationFacts facts;
   const std::filesystem::path own = model_file.parent_path();
+  bool is_stated = false;  // by a file about answers
   for (const std::filesystem::path& place : {own, own.parent_path()}) {
+    const bool is_first = facts.eos_ids.empty();
     Read(place / "genai_config.json", "/model/eos_token_id", {"/model/context_length"}, facts);
     Read(place / "generation_config.json", "/eos_token_id", {"/max_context_length"}, facts);
+    is_stated = is_stated || (is_first && !facts.eos_ids.empty());
     Read(place / "config.json", "/eos_token_id",
-         {"/max_position_embeddings", "/n_positions", "/max_seq_len", "/seq_length"}, facts);
+         {"/max_position_embeddings", "/n_positions", "/max_seq_len", "/seq_length",
+          "/text_config/max_position_embeddings"},
+         facts);
+  }
+  for (const std::filesystem::path& place : {own, own.parent_path()}) {
+    if (is_stated) break;
+    // A chat's answer may end by another token than a text of the model without chats.
+    const std::optional<int64_t> end = TokenizerEnd(place);
+    if (!end.has_value()) continue;
+    if (!absl::c_linear_search(facts.eos_ids, *end)) facts.eos_ids.push_back(*end);
+    break;
   }
   return facts;
 }

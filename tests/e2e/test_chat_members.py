@@ -212,6 +212,25 @@ def test_formats_of_text_generation_inference_are_kept(served, form, holds):
     assert status == 200 and holds(answer["choices"][0]["message"]["content"]), answer
 
 
+@pytest.mark.parametrize("files,ends", [
+    ({}, {"<|im_end|>"}),
+    ({"config.json": {"eos_token_id": "<|tool|>"}}, {"<|im_end|>", "<|tool|>"}),
+    ({"config.json": {"eos_token_id": "<|tool|>"}, "generation_config.json": {"eos_token_id": ["<|tool|>"]}}, {"<|tool|>"})])
+def test_the_tokenizers_end_ends_answers_unless_a_file_about_them_says_otherwise(tmp_path, files, ends):
+    made = chats.write(tmp_path / "m")
+    (tmp_path / "m" / "1" / "generation_config.json").unlink()
+    for name, members in files.items():
+        ids = members["eos_token_id"]
+        ids = [made.token_to_id(one) for one in ids] if isinstance(ids, list) else made.token_to_id(ids)
+        (tmp_path / "m" / name).write_text(json.dumps({"eos_token_id": ids}))
+    with Daemon(tmp_path) as daemon:
+        client = openai.OpenAI(base_url=f"{daemon.http_url}/v1", api_key="none", max_retries=0)
+        for token in ("<|im_end|>", "<|tool|>"):
+            answer = client.completions.create(model="m", prompt="a", max_tokens=3, temperature=0, logit_bias={
+                str(made.token_to_id(token)): 100})
+            assert (answer.choices[0].finish_reason == "stop") == (token in ends), token
+
+
 def test_any_object_is_a_structured_output(served):
     body = {"model": "m", "messages": CHAT, "max_tokens": 200, "seed": 1, "structured_outputs": {
         "json": None, "json_object": True, "disable_fallback": False}}

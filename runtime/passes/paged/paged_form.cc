@@ -88,7 +88,6 @@ class FormMaker {
                                                    "have ",
                                                    tables));
     }
-    RETURN_IF_ERROR(TraceLongest(form.context - 1));
     RETURN_IF_ERROR(MeasureMasks(form));
     if (HasCross()) form.cross_context = options_.cross_context;
     PlaceCaches(form);
@@ -353,8 +352,28 @@ class FormMaker {
     return true;
   }
 
-  // Masks must follow one rule at all lengths.
+  // Measures the masks up to the model's context. Where nobody asked for it and they follow one
+  // rule up to a shorter one alone, that is the context.
   absl::Status MeasureMasks(PagedForm& form) {
+    absl::Status status;
+    for (const int64_t most :
+         {form.context, int64_t{1} << 18, int64_t{1} << 15, int64_t{PagedOptions::kContext}}) {
+      if (!status.ok() && (most >= form.context || options_.context > 0 || !fails_at_longest_)) {
+        continue;
+      }
+      form.context = most;
+      attended_.clear();
+      traces_.longest.reset();
+      fails_at_longest_ = true;
+      status = TraceLongest(most - 1);
+      if (status.ok()) status = MeasureMasksUpTo(form);
+      if (status.ok()) break;
+    }
+    return status;
+  }
+
+  // Masks must follow one rule at all lengths.
+  absl::Status MeasureMasksUpTo(const PagedForm& form) {
     const int64_t longest_past =
         HasCross() ? std::min(form.context - 1, kLongestMeasuredBesideEncoder) : form.context - 1;
     longest_keys_ = longest_past + 1;
@@ -365,6 +384,9 @@ class FormMaker {
     std::vector<absl::StatusOr<std::vector<Attended>>> seen(lengths.size(),
                                                             std::vector<Attended>());
     SideBySide(lengths.size(), [&](size_t i) { seen[i] = AttendedAt(lengths[i]); });
+    for (size_t length = 1; length < seen.size(); ++length) {
+      fails_at_longest_ = fails_at_longest_ && seen[length].ok();
+    }
     for (size_t length = 0; length < lengths.size(); ++length) {
       const int64_t past = lengths[length];
       ASSIGN_OR_RETURN(const std::vector<Attended> found, std::move(seen[length]));
@@ -486,6 +508,7 @@ class FormMaker {
   PastTraces traces_;
   std::vector<Attended> attended_;  // as seen at the longest past that was measured
   int64_t longest_keys_ = 0;        // the keys there
+  bool fails_at_longest_ = false;   // and at no shorter past
 };
 
 }  // namespace
@@ -495,16 +518,8 @@ absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
                                         const PagedOptions& options) {
   ASSIGN_OR_RETURN(const std::optional<Graph> apart, WithHeadsApart(symbolic));
   const Graph& graph = apart.has_value() ? *apart : symbolic;
-  ASSIGN_OR_RETURN(const Decoder decoder, FindDecoder(graph, outputs));
-  absl::StatusOr<PagedForm> form = FormMaker(graph, decoder, options).Make();
-  if (form.ok() || options.context > 0 || options.stated_context <= PagedOptions::kContext) {
-    return form;
-  }
-  // Some models compute long sequences in another way.
-  PagedOptions shorter = options;
-  shorter.stated_context = PagedOptions::kContext;
-  absl::StatusOr<PagedForm> usual = FormMaker(graph, decoder, shorter).Make();
-  return usual.ok() ? std::move(usual) : std::move(form);
+  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(graph, outputs));
+  return FormMaker(graph, std::move(decoder), options).Make();
 }
 
 }  // namespace reprise

@@ -71,9 +71,10 @@ struct PagedForm {
 };
 
 struct PagedOptions {
-  int64_t context = 0;  // 0: as many as the model's tables of positions have, or stated_context
-  // As a file next to the model says. Where the model follows no one rule up to there, kContext.
-  int64_t stated_context = 0;  // 0: none says it, kContext
+  // 0: as many as the model's tables of positions have, or stated_context; fewer where masks follow
+  // one rule up to there alone.
+  int64_t context = 0;
+  int64_t stated_context = 0;  // as a file next to the model states; 0: none does, kContext
   int64_t cross_context = kContext;
   // Returns the value of a small parameter that is added to scores, since it decides the form
   // of attention. A model for which it returns nothing, or without such a function, is refused.
