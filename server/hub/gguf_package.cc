@@ -36,6 +36,12 @@ absl::Status ReadTemplates(const GgufFile& file, TextPackage& package) {
         std::pair("padding", &package.pad_token), std::pair("unknown", &package.unk_token)}) {
     ASSIGN_OR_RETURN(const auto id, file.Int(absl::StrCat("tokenizer.ggml.", name, "_token_id")));
     if (id.has_value()) *token = GgufToken(file, *id);
+    // Answers would not end.
+    if (id.has_value() && token == &package.eos_token && token->empty()) {
+      ASSIGN_OR_RETURN(const auto tokens, file.Texts("tokenizer.ggml.tokens"));
+      return absl::InvalidArgumentError(absl::StrCat("member 'tokenizer.ggml.eos_token_id' is ",
+                                                     *id, " of ", tokens.size(), " tokens"));
+    }
     if (id.has_value() && token == &package.pad_token && !token->empty()) package.padding_id = *id;
   }
   return absl::OkStatus();

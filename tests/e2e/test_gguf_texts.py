@@ -223,6 +223,8 @@ def test_what_is_not_known_is_refused_by_name(tmp_path):
             if "bos" in changes:
                 writer.add_bos_token_id(changes["bos"])
                 writer.add_add_bos_token(True)
+            if "eos" in changes:
+                writer.add_eos_token_id(changes["eos"])
         path = write(tmp_path / "model.gguf", members)
         return reprise("tokenize", path, "ab", check=False).stderr
     assert tried() == ""
@@ -231,4 +233,5 @@ def test_what_is_not_known_is_refused_by_name(tmp_path):
     assert "'tokenizer.ggml.token_type' has 2 entries for 3 tokens" in tried(types=[1, 1])
     assert "'ab' is not a pair" in tried(merges=["ab"])
     assert "'tokenizer.ggml.bos_token_id' is 7 of 3 tokens" in tried(bos=7)
+    assert "'tokenizer.ggml.eos_token_id' is 3 of 3 tokens" in tried(eos=3)
     assert "there is no member 'tokenizer.ggml.scores'" in tried(model="llama")

@@ -167,16 +167,17 @@ class DecoderWriter {
 
   std::string FeedForward(int64_t layer, const std::string& x) {
     std::string gate, up;
-    int64_t inner = w_.Rows(Block(layer, "ffn_up.weight"));
+    int64_t inner = plan_.inner;
     if (w_.Has(Block(layer, "ffn_gate.weight"))) {
+      if (inner == 0) inner = w_.Rows(Block(layer, "ffn_up.weight"));
       const GraphWriter::Sizes sizes = {.inputs = plan_.hidden, .outputs = inner};
       gate = w_.Linear(x, Block(layer, "ffn_gate"), sizes);
       up = w_.Linear(x, Block(layer, "ffn_up"), sizes);
     } else {
       // Both in one matrix, gates first.
+      if (inner == 0) inner = w_.Rows(Block(layer, "ffn_up.weight")) / 2;
       const std::string both =
-          w_.Linear(x, Block(layer, "ffn_up"), {.inputs = plan_.hidden, .outputs = inner});
-      inner /= 2;
+          w_.Linear(x, Block(layer, "ffn_up"), {.inputs = plan_.hidden, .outputs = 2 * inner});
       gate = w_.Node("Split", {both}, {{"axis", int64_t{-1}}, {"num_outputs", int64_t{2}}}, 2);
       up = w_.Result(1);
     }

@@ -79,6 +79,7 @@ absl::Status ReadSizes(const GgufSettings& settings, DecoderPlan& plan) {
   ASSIGN_OR_RETURN(plan.heads, settings.Size("attention.head_count"));
   ASSIGN_OR_RETURN(plan.kv_heads, settings.Size("attention.head_count_kv", plan.heads));
   ASSIGN_OR_RETURN(plan.context, settings.Size("context_length"));
+  ASSIGN_OR_RETURN(plan.inner, settings.Size("feed_forward_length", 0));
   constexpr int64_t kMostLayers = 1000;
   if (plan.layers > kMostLayers) {
     return absl::InvalidArgumentError(

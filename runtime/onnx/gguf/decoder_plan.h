@@ -17,6 +17,7 @@ namespace reprise {
 
 struct DecoderPlan {
   int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0, context = 0;
+  int64_t inner = 0;  // numbers between the matrices of a layer; 0: as many as they have
   float epsilon = 0;
   double attention_scale = 0;
   double attention_cap = 0, final_cap = 0;  // 0: none

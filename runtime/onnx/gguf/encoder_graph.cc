@@ -23,6 +23,7 @@ constexpr char kRows[] = "batch_size", kTokens[] = "sequence_length";
 
 struct EncoderPlan {
   int64_t layers = 0, hidden = 0, heads = 0, context = 0;
+  int64_t inner = 0;  // numbers between the matrices of a layer; 0: as many as they have
   float epsilon = 0;
   bool rotary = false;  // positions are rotated, and a gate precedes each inner layer
   double rope_base = 0;
@@ -36,6 +37,7 @@ absl::StatusOr<EncoderPlan> ReadPlan(const GgufSettings& settings) {
   ASSIGN_OR_RETURN(plan.hidden, settings.Size("embedding_length"));
   ASSIGN_OR_RETURN(plan.heads, settings.Size("attention.head_count"));
   ASSIGN_OR_RETURN(plan.context, settings.Size("context_length"));
+  ASSIGN_OR_RETURN(plan.inner, settings.Size("feed_forward_length", 0));
   ASSIGN_OR_RETURN(const double epsilon,
                    settings.Positive("attention.layer_norm_epsilon", std::nullopt));
   plan.epsilon = static_cast<float>(epsilon);
@@ -179,7 +181,7 @@ class EncoderWriter {
   }
 
   std::string FeedForward(const std::string& at, const std::string& x) {
-    const int64_t inner = w_.Rows(at + "ffn_up.weight");
+    const int64_t inner = plan_.inner > 0 ? plan_.inner : w_.Rows(at + "ffn_up.weight");
     const GraphWriter::Sizes sizes = {.inputs = plan_.hidden, .outputs = inner};
     std::string y = w_.Linear(x, at + "ffn_up", sizes);
     if (plan_.rotary) {

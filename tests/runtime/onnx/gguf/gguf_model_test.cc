@@ -63,7 +63,7 @@ TEST_F(GgufModelTest, WhatIsMissingOrWrongIsNamed) {
 // Members that lie about sizes: each is an error that names it, or one about a tensor.
 TEST_F(GgufModelTest, SizesThatContradictTensorsAreRefused) {
   for (const char* key : {"block_count", "embedding_length", "attention.head_count",
-                          "attention.head_count_kv", "context_length"}) {
+                          "attention.head_count_kv", "context_length", "feed_forward_length"}) {
     for (const uint32_t value : {0u, 5u, 7u, 1u << 20, 0xFFFFFFFFu}) {
       const std::string bytes = TinyLlama().Bytes();
       std::string changed = bytes;
