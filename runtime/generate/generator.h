@@ -56,7 +56,7 @@ struct GeneratorOptions {
   int64_t page_bytes = int64_t{1} << 30;                    // all pages together take this at most
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;  // keys and values in pages have it
   int64_t context = 0;                // positions of a sequence; 0: as many as the model has
-  int64_t stated_context = 0;         // of a model without tables of positions; 0: no file says it
+  int64_t stated_context = 0;         // a model without tables of positions has it; 0: unknown
   int64_t step_tokens = 512;          // the most that a step computes
   int64_t max_running = 64;           // sequences that are computed side by side
   int64_t max_waiting = 1024;         // requests of a key beyond these are refused

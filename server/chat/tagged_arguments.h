@@ -36,7 +36,7 @@ class TaggedArguments {
   const ArgumentTypes& types_;
   const std::string function_;
   bool has_any_ = false;   // an argument has begun
-  bool in_value_ = false;  // of an argument
+  bool in_value_ = false;  // the text is a part of an argument
   bool is_begun_ = false;  // the value's first letter was looked at
   bool is_text_ = false;   // the value
 };

@@ -131,7 +131,7 @@ GenerationFacts ReadGenerationFiles(const std::filesystem::path& model_file) {
   if (GgufFile::IsOne(model_file.string())) return ReadGgufGeneration(model_file);
   GenerationFacts facts;
   const std::filesystem::path own = model_file.parent_path();
-  bool is_stated = false;  // by a file about answers
+  bool is_stated = false;  // a file about answers names ids
   for (const std::filesystem::path& place : {own, own.parent_path()}) {
     const bool is_first = facts.eos_ids.empty();
     Read(place / "genai_config.json", "/model/eos_token_id", {"/model/context_length"}, facts);

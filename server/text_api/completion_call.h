@@ -37,7 +37,7 @@ struct AskedCompletion {
   bool echo = false;
   bool scores_prompt = false;       // log-probabilities of the prompt's tokens are answered as well
   const ToolForm* tools = nullptr;  // calls are read from the answers; null: they are not
-  ArgumentTypes argument_types;     // of the tools
+  ArgumentTypes argument_types;     // the schemas of its tools
   bool short_call_ids = false;      // as some templates want them
   bool one_call = false;            // an answer has one at most: those after it are left out
 };
