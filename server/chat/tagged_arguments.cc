@@ -51,7 +51,7 @@ std::string Escaped(absl::string_view text) {
 
 // Returns the JSON of a value that no schema makes a text.
 std::string JsonOfValue(absl::string_view text) {
-  const std::string value(absl::StripAsciiWhitespace(text));
+  std::string value(absl::StripAsciiWhitespace(text));
   if (nlohmann::json::accept(value)) return value;
   // Models write words of Python, too.
   if (value == "True") return "true";
