@@ -349,7 +349,8 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
 }
 
 const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
-  return packed ? model.packing()->graph() : *model.program().graph;
+  if (packed) return model.packing()->graph();
+  return model.program().plain.has_value() ? **model.program().plain : *model.program().graph;
 }
 
 namespace {

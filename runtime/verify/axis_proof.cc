@@ -62,12 +62,13 @@ AxisFinding FindLeak(const ProofSubject& subject, const SizeReadings& readings, 
   return finding;
 }
 
-AxisCertificate ProveAxis(const ProofSubject& subject, const SizeReadings& readings,
-                          size_t position, int64_t largest) {
+AxisCertificate CertificateOf(const ProofSubject& subject, size_t position,
+                              const AxisFinding& finding) {
   const ModelAxis& axis = subject.axes[position];
-  const AxisFinding finding = FindLeak(subject, readings, position, largest);
   AxisCertificate certificate = {.axis = axis.label, .certified = finding.proved()};
-  for (const ProofInput* input : Filled(subject, axis)) certificate.guards.push_back(input->name);
+  for (const ProofInput* input : Filled(subject, axis)) {
+    if (!input->live) certificate.guards.push_back(input->name);
+  }
   if (finding.proved()) {
     certificate.reason = "no node lets a position see the padding after it";
     if (axis.step > 1) {

@@ -1,4 +1,4 @@
-// ProveAxis: whether padding along an axis of a model can change an answer, read off its ops.
+// FindLeak: whether padding along an axis of a model can change an answer, read off its ops.
 //
 // Nothing is run, and nothing is asked of requests: what a client sends may hold anything, and so
 // may its padding. Inputs of a live form (passes/live) say which positions are a request's; these
@@ -16,13 +16,12 @@
 
 namespace reprise {
 
-// Returns the certificate of the axis at `position` for sizes up to `largest` (0: small ones
-// alone). `readings`: of the subject's graph.
-AxisCertificate ProveAxis(const ProofSubject& subject, const SizeReadings& readings,
-                          size_t position, int64_t largest);
+// Returns the certificate of the axis at `position` that `finding` gives.
+AxisCertificate CertificateOf(const ProofSubject& subject, size_t position,
+                              const AxisFinding& finding);
 
 // Returns what the ops say of the axis at `position` of `readings`, whose axes are the subject's or
-// some of them.
+// some of them, for sizes up to `largest` (0: small ones alone).
 AxisFinding FindLeak(const ProofSubject& subject, const SizeReadings& readings, size_t position,
                      int64_t largest);
 

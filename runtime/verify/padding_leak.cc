@@ -16,7 +16,6 @@
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/proof_sizes.h"
-#include "runtime/verify/size_tables.h"
 
 namespace reprise {
 namespace {
@@ -93,7 +92,7 @@ bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
 class Finder {
  public:
   explicit Finder(const PaddingLeakQuestion& question)
-      : question_(question), axes_(question.readings.axes()), tables_(question.readings.graph()) {}
+      : question_(question), axes_(question.readings.axes()) {}
 
   AxisFinding Run() {
     AxisFinding walked = Walk();
@@ -134,15 +133,16 @@ class Finder {
                                                           : RoundUpTo(other, axis.step);
     }
     absl::StatusOr<Graph> specialized = Specialize(question_.readings.graph(), binding, kOnlyRead);
-    if (specialized.ok()) uneven_ = &tables_.UnevenAt(binding);
+    if (specialized.ok()) uneven_ = question_.readings.UnevenAt(binding);
     return specialized;
   }
 
   AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b, int64_t other) {
     AxisFinding finding = Compare(small, a, large, b);
-    if (finding.verdict == Verdict::kMixes) return finding;
+    finding.at_any_size = !finding.proved();
+    if (!finding.proved()) return finding;
     LookWide(small, large, other, finding);
-    if (finding.verdict == Verdict::kMixes || question_.largest <= large) return finding;
+    if (!finding.proved() || question_.largest <= large) return finding;
     const auto longest = At(question_.largest, other);
     Join(finding, longest.ok() ? Compare(small, a, question_.largest, *longest)
                                : AxisFinding{Verdict::kUndecided, "the model",
@@ -181,13 +181,13 @@ class Finder {
                                      .guards = question_.guards,
                                      .masks = question_.masks,
                                      .guessed_masks = question_.guessed_masks,
-                                     .uneven = *uneven_,
+                                     .uneven = uneven_,
                                      .own_end = question_.own_end,
                                      .repeats_last = question_.repeats_last,
                                      .checks_places = question_.checks_places};
     AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
-    if (LeavesOutData(a, *uneven_) || LeavesOutData(b, *uneven_)) {
+    if (LeavesOutData(a, uneven_) || LeavesOutData(b, uneven_)) {
       // Neither the plain model nor runs at such sizes show what it does at others.
       if (as_written.verdict == Verdict::kUndecided) {
         as_written.verdict = Verdict::kMixes;
@@ -210,8 +210,7 @@ class Finder {
 
   const PaddingLeakQuestion& question_;
   const std::vector<ModelAxis>& axes_;
-  SizeTables tables_;
-  const UnevenTables* uneven_ = nullptr;  // once a size was looked at
+  UnevenTables uneven_;  // tables that differ at the sizes that were looked at
 };
 
 }  // namespace

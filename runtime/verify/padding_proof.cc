@@ -169,15 +169,8 @@ void PaddingProof::Prove(std::vector<ModelAxis>& axes, const Options& options) c
   }
   if (all_cut) return;
   // One axis knows nothing of the others.
-  ForEach(wanted.size(), [&](size_t work) {
-    const size_t i = wanted[work];
-    const int64_t largest = LargestTaken(axes, subject_.graph, i, buckets[i]);
-    AxisCertificate proved = ProveAxis(subject_, readings_, i, largest);
-    axes[i].certificate = std::move(proved);
-    if (axes[i].is_batch) RefuseOddOutputs(subject_, i, axes[i]);
-  });
+  ForEach(wanted.size(), [&](size_t work) { ProveOne(axes[wanted[work]], wanted[work], options); });
   RefuseUnprovedProducts(subject_, axes);
-  OpenFurther(axes, options);
   Decisions(readings_, subject_, buckets).Note(axes);
 }
 
@@ -189,18 +182,22 @@ void PaddingProof::ForEach(size_t count, const std::function<void(size_t)>& work
   });
 }
 
-void PaddingProof::OpenFurther(std::vector<ModelAxis>& axes, const Options& options) const {
-  if (options.farthest == nullptr) return;
-  ForEach(axes.size(), [&](size_t i) {
-    ModelAxis& axis = axes[i];
-    const int64_t size = axis.certificate.certified ? options.farthest(i) : 0;
-    if (size == 0) return;
-    bool holds = false;
-    WhereMemoryAllows([&] { holds = FindLeak(subject_, readings_, i, size).proved(); });
-    if (!holds || !options.shapes_hold(i, size)) return;
-    axis.opens_to = size;
-    absl::StrAppend(&axis.certificate.reason, "; for sizes up to ", size);
-  });
+void PaddingProof::ProveOne(ModelAxis& axis, size_t position, const Options& options) const {
+  const int64_t largest =
+      LargestTaken(subject_.axes, subject_.graph, position, options.buckets[position]);
+  const int64_t far = options.farthest == nullptr ? 0 : options.farthest(position);
+  AxisFinding finding;
+  // As far as buckets may open; where that is too far, up to the largest that there is.
+  bool opens = far > largest &&
+               WhereMemoryAllows([&] { finding = FindLeak(subject_, readings_, position, far); });
+  const bool refused = opens && finding.at_any_size;
+  opens = opens && finding.proved() && options.shapes_hold(position, far);
+  if (!opens && !refused) finding = FindLeak(subject_, readings_, position, largest);
+  axis.certificate = CertificateOf(subject_, position, finding);
+  if (axis.is_batch) RefuseOddOutputs(subject_, position, axis);
+  if (!opens || !axis.certificate.certified) return;
+  axis.opens_to = far;
+  absl::StrAppend(&axis.certificate.reason, "; for sizes up to ", far);
 }
 
 absl::Status PaddingProof::Extend(size_t position, int64_t size) const {
@@ -219,6 +216,9 @@ absl::Status PaddingProof::ProvePacking(const Graph* by_request, size_t sequence
     const AxisFinding rows = FindPaddingLeak({.readings = readings, .position = batch});
     if (!rows.proved()) return absl::FailedPreconditionError(MixingWords(rows));
   }
+  // Rows of one request may be apart, however many it has.
+  const AxisFinding counts = FindSizeChoices(readings_, batch);
+  if (!counts.proved()) return absl::FailedPreconditionError(MixingWords(counts));
   const AxisFinding sizes = FindSizeChoices(readings_, sequence, largest);
   return sizes.proved() ? absl::OkStatus() : absl::FailedPreconditionError(MixingWords(sizes));
 }

@@ -50,8 +50,8 @@ class PaddingProof {
  private:
   // Calls `work` for each of [0, count), on `threads_` threads.
   void ForEach(size_t count, const std::function<void(size_t)>& work) const;
-  // Fills in how far those of `axes` that are certified may open larger buckets.
-  void OpenFurther(std::vector<ModelAxis>& axes, const Options& options) const;
+  // Fills in the certificate of one of the axes, and how far it may open larger buckets.
+  void ProveOne(ModelAxis& axis, size_t position, const Options& options) const;
 
   const ProofSubject& subject_;
   const int threads_;

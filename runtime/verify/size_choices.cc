@@ -452,6 +452,11 @@ std::shared_ptr<const SizeReading> SizeReadings::UpTo(size_t position, int64_t l
   return of_all_;
 }
 
+UnevenTables SizeReadings::UnevenAt(const Binding& sizes) const {
+  MutexLock lock(mutex_);
+  return tables_.UnevenAt(sizes);
+}
+
 std::shared_ptr<const SizeReading> SizeReadings::Read(size_t position, int64_t largest) const {
   for (const auto& [first, apart] : kReadSizes) {
     auto reading = std::make_shared<SizeReading>();

@@ -23,10 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/mutex.h"
 #include "runtime/graph/node.h"
 #include "runtime/ops/axis/axis_rule.h"
 #include "runtime/passes/read/read_sizes.h"
 #include "runtime/verify/model_axis.h"
+#include "runtime/verify/size_tables.h"
 
 namespace reprise {
 
@@ -42,7 +44,7 @@ class SizeReadings {
   // `fixed`: symbols of the graph that are no axes here, and their sizes.
   SizeReadings(const Graph& graph, const std::vector<ModelAxis>& axes,
                std::map<std::string, int64_t> fixed = {})
-      : graph_(graph), axes_(axes), fixed_(std::move(fixed)) {}
+      : graph_(graph), axes_(axes), fixed_(std::move(fixed)), tables_(graph) {}
 
   const Graph& graph() const { return graph_; }
   const std::vector<ModelAxis>& axes() const { return axes_; }
@@ -52,6 +54,10 @@ class SizeReadings {
   // may have), whose symbols are numbered as the axes. nullptr: it takes none of a few sizes.
   std::shared_ptr<const SizeReading> UpTo(size_t position, int64_t largest) const;
 
+  // Returns the tables that are uneven at `sizes`, or at others that were asked for: see
+  // SizeTables.
+  UnevenTables UnevenAt(const Binding& sizes) const;
+
  private:
   std::shared_ptr<const SizeReading> Read(size_t position, int64_t largest) const;
 
@@ -60,6 +66,8 @@ class SizeReadings {
   const std::map<std::string, int64_t> fixed_;
   mutable std::once_flag read_;
   mutable std::shared_ptr<const SizeReading> of_all_;
+  mutable Mutex mutex_;
+  mutable SizeTables tables_ GUARDED_BY(mutex_);
 };
 
 // Finds what the size of the axis at `position` decides among sizes up to `largest` (0: all that a

@@ -138,18 +138,18 @@ def test_a_volume_keeps_recipes_over_a_restart(root, config, models, tmp_path):
     volume = tmp_path / "volume"
     shutil.copytree(root / "var/cache/reprise", volume)  # what an engine makes of an empty volume
     inputs = text_inputs(NAMES, 2, 20, np.random.default_rng(9))
-    answers, probes = [], []
+    answers, hits = [], []
     for start in range(2):
         with container.Container(root, config, models, tmp_path / f"log{start}", "--recipe-cache",
                                  "/var/cache/reprise", volume=volume) as one:
             answers.append(infer(one.client(), "minilm", inputs).outputs)
             scrape = one.scrape()
-            probes.append(scrape.total("reprise_probes_total"))
+            hits.append(scrape.total("reprise_cache_requests_total", tier="store", outcome="hit"))
             assert scrape.total("reprise_store_usable") == 1
             assert scrape.total("reprise_store_writable") == 1
             assert one.stop() == 0
     assert_same_answer(answers[1], answers[0])
-    assert probes[0] > 0 and probes[1] == 0
+    assert hits[0] == 0 and hits[1] > 0
 
 
 def test_a_store_on_the_read_only_root_is_reported_and_nothing_more(root, config, models, tmp_path):

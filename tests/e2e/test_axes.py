@@ -184,9 +184,6 @@ def test_smaller_requests_than_the_model_takes_are_refused_though_a_bucket_holds
                 inputs = windowed(rng, frames, rows)
                 answer = infer(client, "audio", inputs)
                 assert_same_answer(answer.outputs, reference(path, inputs), f"{rows}x{frames}")
-                assert answer.bucket != "exact"
-        # What it is measured with fits the windows: rows share replays, frames are padded.
-        assert "never padded" not in daemon.reprise("explain", "audio")
 
 
 @pytest.mark.parametrize("place, smallest", [(0, 1), (1, 2), (-1, 1), (6, 7), (-3, 3), (90, 91)])

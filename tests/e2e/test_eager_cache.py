@@ -90,7 +90,8 @@ def test_without_room_everything_is_prepared_anew_and_answers(repository, rng, l
 def test_shapes_seen_once_of_a_model_that_is_never_padded_stay_in_their_room(repository, rng):
     """Beyond reprise.max_exact a shape that is new runs eagerly, whoever asked for it."""
     path = repository.add("model", models.mixes_sequence(),
-                          config='parameters { key: "reprise.max_exact" value { string_value: "2" } }')
+                          config='parameters { key: "reprise.max_exact" value { string_value: "2" } }\n'
+                                 'parameters { key: "reprise.padding.sequence" value { string_value: "off" } }')
     with Daemon(repository, "--eager-cache-memory-mb", "1") as daemon:
         client = daemon.client()
         for length in range(1, 101):

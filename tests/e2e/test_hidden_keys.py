@@ -261,7 +261,7 @@ def test_a_bert_with_a_mask_of_minus_ten_thousand_is_padded_to_its_buckets(serve
         assert_same_answer(answer.outputs, oracle(inputs), f"{rows, length}")
         assert answer.bucket == f"b{1 if rows == 1 else 4}_s{16 if length <= 16 else 64}"
     text = daemon.reprise("explain", "bert")
-    assert "no node lets a position see the padding behind it" in text
+    assert "no node lets a position see the padding after it" in text
 
 
 # Keys of a cache may be as loud as a weak mask is low.

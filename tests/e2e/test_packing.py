@@ -28,8 +28,8 @@ MODELS = {
 }
 PICKS = [f"{family}_{style}" for family in ("last_token", "last_position", "largest_id")
          for style in ("optimum", "dynamo")]
-# Padding is measured of these, not proved. (The others of that style hide by a number that a row of
-# zeros does not drown in.)
+# A row of zeros hides all of its tokens. (The others of that style hide by a number whose digits
+# such a row shows.)
 ANY_MASK = ["last_token_dynamo", "largest_id_dynamo", "last_position_dynamo"]
 MODELS |= {name: (families.ALL[name], BERT_INPUTS[:2], families.VOCABULARY, families.POSITIONS)
            for name in PICKS}

@@ -86,5 +86,5 @@ def test_it_says_that_nothing_is_padded_and_why_requests_are_packed(served):
     said = daemon.reprise("explain", "packed")
     for part in ("never padded, but packed", "DynamicQuantizeLinear", "requests share replays"):
         assert part in said, said
-    assert re.search(r"model packed: requests are packed, although none may be padded: \d+ nodes",
+    assert re.search(r"model packed: requests are packed: \d+ nodes",
                      daemon.log())

@@ -126,8 +126,7 @@ def test_explain_shows_the_certificate_and_each_capture(repository, rng):
             infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
         text = daemon.reprise("explain", "bert")
         assert re.search(r"axis sequence.*: safe to pad", text)
-        # Its mask of -10000 may be reached by scores, so that rows know their ends.
-        assert "with the fill value in reprise.live.sequence" in text
+        assert "no node lets a position see the padding after it" in text
         assert re.search(r"free     .*input_ids", text)
         assert re.search(r"#2 .*b1_s128 .*new_shape", text)
         assert "nearest  b1_s64: sequence 64, needed 128" in text

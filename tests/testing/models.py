@@ -170,7 +170,16 @@ def elementwise(opset=13):
 
 
 def mixes_sequence(opset=13):
-    """y = softmax of x over the sequence, without a mask: padding would change the answer."""
+    """y = x minus the largest of the sequence, by TopK: padding would change the answer."""
+    g = Graph(opset)
+    largest, _ = g.node("TopK", "x", g.ints(1), outputs=2, axis=1)
+    g.rename(g.node("Sub", "x", largest), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],
+                   [("y", TensorProto.FLOAT, ["batch", "sequence"])])
+
+
+def softmax_sequence(opset=13):
+    """y = softmax of x over the sequence, without a mask."""
     g = Graph(opset)
     g.rename(g.node("Softmax", "x", axis=1), "y")
     return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],

@@ -33,7 +33,8 @@ class CheckReportTest : public testing::Test {
 TEST_F(CheckReportTest, AxesKernelsMemoryAndWeightsAreThere) {
   ModelBuilder builder;
   builder.Input("x", {"batch", "sequence"}).Output("y");
-  builder.Node("Softmax", {"x"}, {"s"}, "mixes_the_sequence");
+  builder.Initializer<int64_t>("most", onnx::TensorProto::INT64, {1}, {3});
+  builder.Node("TopK", {"x", "most"}, {"s", "places"}, "mixes_the_sequence");
   builder.Floats("w", {1}, {2});
   builder.Node("Mul", {"s", "w"}, {"y"}, "scale");
   const std::string report = Report(builder);

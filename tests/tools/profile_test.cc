@@ -45,6 +45,11 @@ TEST_F(ProfileTest, SizesAreNamedByAxis) {
 }
 
 TEST_F(ProfileTest, WhatIsNoBucketIsRefusedWithWhatThereIs) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "sequence"}).Output("y");
+  builder.Initializer<int64_t>("most", onnx::TensorProto::INT64, {1}, {3});
+  builder.Node("TopK", {"x", "most"}, {"y", "places"}, "mixes_the_sequence");
+  std::ofstream(path_, std::ios::binary) << builder.Bytes();
   for (const char* text : {"b1_s128", "batch=3", "batch=3,sequence=0", "batch=3,sequence=4,z=5"}) {
     const auto sizes = SizesOf(*Load(), text);
     EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument);

@@ -98,10 +98,10 @@ void TakeFrom(const OpRow& row, std::vector<std::string>& facts) {
 
 const std::vector<OpColumn>& OpColumns() {
   static const auto* const columns = new std::vector<OpColumn>{
-      {"padding", "padding is measured, and not where the axis rule alone could prove it"},
+      {"padding", "requests run at exact sizes along an axis that such a node looks along"},
       {"batch", "the rows of a batch that no request fills are computed too"},
       {"packing", "models with it are padded, not packed"},
-      {"sizes", "a model that computes with sizes by it is measured, or runs at exact sizes"},
+      {"sizes", "a model that computes with sizes by it runs at exact sizes"},
       {"bounds", "its numbers may be anything, for masks and lookups that depend on them"},
       {"kernel", "the reference kernel runs it"}};
   return *columns;

@@ -51,13 +51,12 @@ std::vector<size_t> LiveLoader::Refused(const ModelDraft& model) {
 }
 
 absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
-                                                 const std::vector<size_t>& refused) {
+                                                 const std::vector<size_t>& refused, Rows rows) {
   std::string batch;
   std::set<std::string> symbols;
   std::vector<std::string> wanted;
   for (const ModelAxis& axis : model.proof->axes) {
-    // Where requests never share a replay, all rows end alike.
-    if (axis.is_batch && axis.certificate.certified) {
+    if (axis.is_batch && rows == Rows::kEndApart) {
       batch = axis.symbol;
     } else {
       symbols.insert(axis.symbol);
@@ -78,6 +77,8 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   draft.program->graph = std::move(form.graph);
   draft.program->device_fingerprint = model.program->device_fingerprint;
   draft.program->owner = model.program->owner;
+  draft.program->nodes = model.program->nodes;
+  draft.program->choice = model.program->choice;
   for (const ModelAxis& axis : model.proof->axes) {
     draft.proof->axes.push_back({.label = axis.label,
                                  .symbol = axis.symbol,
@@ -107,13 +108,16 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
   const std::vector<size_t> refused = wanted;
   // Try once more where some of the axes gain nothing: the others have a form without them.
   for (int round = 0; round < 2 && !wanted.empty(); ++round) {
-    absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
-    if (!draft.ok()) return;
     Certifier::StoreLookup own_lookup;
-    if (const absl::Status status = Certifier(context_).FindOut(*draft, own_lookup); !status.ok()) {
-      context_.log(
-          absl::StrCat("model ", model.id().name,
-                       ": its form with live ends is not taken: ", std::string(status.message())));
+    absl::StatusOr<ModelDraft> draft = Certified(model, wanted, Rows::kEndApart, own_lookup);
+    if (draft.ok() && !MayShare(*draft)) {
+      draft = Certified(model, wanted, Rows::kEndAlike, own_lookup);
+    }
+    if (!draft.ok()) {
+      if (absl::IsNotFound(draft.status()) || absl::IsUnimplemented(draft.status())) return;
+      context_.log(absl::StrCat(
+          "model ", model.id().name,
+          ": its form with live ends is not taken: ", std::string(draft.status().message())));
       return;
     }
     std::vector<size_t> gained;
@@ -123,6 +127,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
       draft->program->variants = std::move(model.program->variants);
       draft->program->split_axes = std::move(model.program->split_axes);
+      draft->program->plain = std::move(model.program->graph);
       model.signature = std::move(draft->signature);
       model.program = std::move(draft->program);
       draft->proof->packing = std::move(model.proof->packing);
@@ -137,6 +142,21 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
   }
 }
 
+absl::StatusOr<ModelDraft> LiveLoader::Certified(const ModelDraft& model,
+                                                 const std::vector<size_t>& wanted, Rows rows,
+                                                 Certifier::StoreLookup& lookup) const {
+  ASSIGN_OR_RETURN(ModelDraft draft, MakeDraft(model, wanted, rows));
+  lookup = {};
+  RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
+  return draft;
+}
+
+bool LiveLoader::MayShare(const ModelDraft& draft) {
+  return absl::c_all_of(draft.proof->axes, [](const ModelAxis& axis) {
+    return !axis.is_batch || axis.certificate.certified;
+  });
+}
+
 bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
   for (size_t i = 0; i < model.proof->axes.size(); ++i) {
     if (model.proof->axes[i].certificate.certified && !draft.proof->axes[i].certificate.certified)
@@ -145,16 +165,13 @@ bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
   return true;
 }
 
-// Tells why: a reader wants to know of an obstacle that is left once strides are none.
+// Tells why: a reader wants to know of an obstacle that is left once nodes know where rows end.
 void LiveLoader::TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
                          ModelDraft& model) {
   for (const size_t i : refused) {
     const ModelAxis& tried = draft.proof->axes[i];
     if (tried.certificate.certified) continue;
-    AxisCertificate& certificate = model.proof->axes[i].certificate;
-    certificate = tried.certificate;
-    std::erase_if(certificate.guards,
-                  [](const std::string& guard) { return guard.starts_with(kLiveInput); });
+    model.proof->axes[i].certificate = tried.certificate;
   }
 }
 

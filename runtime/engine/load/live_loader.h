@@ -28,9 +28,18 @@ class LiveLoader {
  private:
   // Returns the indices of the axes that are refused, and not because the user asked for that.
   static std::vector<size_t> Refused(const ModelDraft& model);
-  // Returns the model in its live form, not certified yet; NOT_FOUND where there is none.
+  // Rows of a batch end where their requests do, or all alike, where requests never share a replay.
+  enum class Rows { kEndApart, kEndAlike };
+
+  // Returns the model in its live form, not certified yet; NOT_FOUND or UNIMPLEMENTED where there
+  // is none.
   static absl::StatusOr<ModelDraft> MakeDraft(const ModelDraft& model,
-                                              const std::vector<size_t>& refused);
+                                              const std::vector<size_t>& refused, Rows rows);
+  // Returns the same with certificates, and the lookup in the store.
+  absl::StatusOr<ModelDraft> Certified(const ModelDraft& model, const std::vector<size_t>& wanted,
+                                       Rows rows, Certifier::StoreLookup& lookup) const;
+  // Returns whether its batch, if it has one, is certified.
+  static bool MayShare(const ModelDraft& draft);
 
   // Returns whether the axes that `model` may be padded along are axes of `draft` that may be too.
   static bool KeepsOthers(const ModelDraft& draft, const ModelDraft& model);

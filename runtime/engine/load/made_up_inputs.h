@@ -50,7 +50,7 @@ using TryInputs =
 
 struct MadeUpOptions {
   std::string batch_axis;  // its symbol; may be empty
-  SymbolSizes sizes;       // of axes that do not take any small size
+  SymbolSizes sizes;       // sizes by symbol; other axes take any small size
   // Elements of all inputs together. More of them: RESOURCE_EXHAUSTED.
   int64_t most_elements = int64_t{1} << 24;
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/engine/model/model_owner.h"
@@ -21,6 +22,9 @@ namespace reprise {
 
 struct ModelProgram {
   HeldGraph graph;  // as after the load passes; a cut model's ends at its cuts
+  // The graph as the file has it, where `graph` is its live form (passes/live). Forms that know by
+  // themselves where requests end, as pages do, are made of it.
+  std::optional<HeldGraph> plain;
   GraphFingerprint fingerprint;
   std::string device_fingerprint;
   std::shared_ptr<const Tail> tail;         // null: the graph is all of the model

@@ -16,7 +16,7 @@ namespace reprise {
 
 class PaddingQuarantine {
  public:
-  // Of a model with this many axes, none of which is quarantined.
+  // Begins with none of `axes` axes quarantined.
   explicit PaddingQuarantine(size_t axes);
 
   // Takes the certificate of axis `axis` away, which was `certificate`: an answer showed that it

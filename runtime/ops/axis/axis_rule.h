@@ -188,6 +188,7 @@ struct AxisFinding {
   // "node '/Softmax' (Softmax) normalises under a mask of -10000, ... over sequence". The verdict
   // holds as long as they do not. Empty: there is none.
   std::string shallow;
+  bool at_any_size = false;  // it is not proved at small sizes either
 
   bool proved() const { return verdict == Verdict::kProved; }
   friend bool operator==(const AxisFinding&, const AxisFinding&) = default;

@@ -53,6 +53,7 @@ struct Pattern {
   ValueId keep = kNone;
   bool keeps_true = true;  // else it hides where true
   double fill = 0;
+  ValueId over = kNone;  // added to all of that
 };
 
 bool SwapsLastTwo(const Node& node, size_t rank) {
@@ -142,12 +143,14 @@ class Matcher {
   std::optional<Pattern> Match() {
     const ValueId mask = WithoutReshapes(graph_, attention_.inputs[3]);
     if (!KeepsSquare(graph_, mask, attention_.inputs[3])) return std::nullopt;
-    if (!MatchMask(mask) && !MatchSum(mask)) return std::nullopt;
+    if (!MatchMask(mask) && !MatchSum(mask) && !MatchMaskUnder(mask)) return std::nullopt;
     if (!pattern_.q.has_value() && !pattern_.k.has_value()) return std::nullopt;
     const Shape& sum = *ShapeOf(graph_, mask);
     // Fewer elements: some heads or rows share theirs.
     if (NumElements(sum) != NumElements(Scores())) return std::nullopt;
-    if (!MeetsScores(pattern_.mask, sum) || !MeetsScores(pattern_.keep, sum)) return std::nullopt;
+    for (const ValueId part : {pattern_.mask, pattern_.keep, pattern_.over}) {
+      if (!MeetsScores(part, sum)) return std::nullopt;
+    }
     return pattern_;
   }
 
@@ -182,6 +185,20 @@ class Matcher {
       pattern_.keep = where->inputs[0];
       pattern_.keeps_true = side == 1;
       pattern_.fill = *fill;
+      return true;
+    }
+    return false;
+  }
+
+  // The same, and another mask that is added to it.
+  bool MatchMaskUnder(ValueId value) {
+    const Node* add = graph_.ProducerIf(value, AddOp::kName);
+    if (add == nullptr) return false;
+    for (int side = 0; side < 2; ++side) {
+      const ValueId under = add->inputs[side];
+      if (!SameShape(graph_, under, value) || OnlyUser(graph_, under) == kNone) continue;
+      if (!MatchMask(under)) continue;
+      pattern_.over = add->inputs[1 - side];
       return true;
     }
     return false;
@@ -361,9 +378,12 @@ class FuseRelativeAttentionPass : public Pass {
         graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(pattern.fill)));
     ValueId seen = pattern.mask;
     if (seen == kNone) seen = graph.AddConstant("", Tensor::FloatScalar(0));
-    return AddInferred(
-        graph, WhereOp::kName,
-        {pattern.keep, pattern.keeps_true ? seen : fill, pattern.keeps_true ? fill : seen});
+    ASSIGN_OR_RETURN(const ValueId hidden,
+                     AddInferred(graph, WhereOp::kName,
+                                 {pattern.keep, pattern.keeps_true ? seen : fill,
+                                  pattern.keeps_true ? fill : seen}));
+    if (pattern.over == kNone) return hidden;
+    return AddInferred(graph, AddOp::kName, {hidden, pattern.over});
   }
 
   static absl::Status Rewrite(Graph& graph, NodeId id, const RelativeSizes& sizes,

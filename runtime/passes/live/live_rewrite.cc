@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/elements.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -44,6 +45,32 @@ bool IsZeroBehind(const Graph& graph, ValueId value) {
     value = graph.node(producer).input(0);
   }
   return false;
+}
+
+// Returns whether a value is the result of a softmax along its last dim, of which some elements may
+// be zeros instead.
+bool IsSoftmax(const Graph& graph, const LiveExtents& extents, ValueId value) {
+  const auto is_zero = [&](ValueId instead) {
+    const Tensor* constant = graph.ConstantOf(instead);
+    return constant != nullptr && AllElements(*constant, [](double one) { return one == 0; });
+  };
+  const auto last = [&](ValueId of) { return extents.RankOf(of) - 1; };
+  while (graph.ProducerIf(value, SoftmaxOp::kName) == nullptr) {
+    ValueId source = kNone;
+    if (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName)) {
+      source = reshape->input(0);
+    } else if (const Node* choice = graph.ProducerIf(value, WhereOp::kName)) {
+      const ValueId chosen = choice->input(WhereOp::kThen), other = choice->input(WhereOp::kElse);
+      if (is_zero(chosen) || is_zero(other)) source = is_zero(chosen) ? other : chosen;
+    }
+    // Equal last dims: a reshape keeps rows.
+    if (source == kNone || !extents.HaveSameSizes(value, last(value), source, last(source))) {
+      return false;
+    }
+    value = source;
+  }
+  const int64_t axis = graph.ProducerIf(value, SoftmaxOp::kName)->attributes.Int("axis", -1);
+  return axis == -1 || axis == last(value);
 }
 
 }  // namespace
@@ -390,8 +417,7 @@ void LiveRewrite::VisitProduct(NodeId id) {
   const auto a = extents_.At(node.inputs[0], rank_a - 1);
   const auto b = extents_.At(node.inputs[1], rank_b - 2);
   // A softmax has made zeros of hidden elements already.
-  const NodeId producer = graph_.value(node.inputs[0]).producer;
-  if (producer != kNone && graph_.node(producer).op == SoftmaxOp::kName) return;
+  if (IsSoftmax(graph_, extents_, node.inputs[0])) return;
   if (a.has_value() && CanFill(node.inputs[0], *a)) {
     graph_.SetInput(id, 0, Filled(node.inputs[0], *a, 0));
   } else if (b.has_value() && CanFill(node.inputs[1], *b)) {

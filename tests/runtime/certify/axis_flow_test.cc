@@ -521,11 +521,6 @@ const FlowCase kFlowCases[] = {
   const %pads: i64[6] = {0, 3, 0, 0, 0, 0}
   %y: ? = Pad(%x, %pads) @wide)",
      kUndecided, "node 'wide' (Pad) moves elements across the positions of tokens"},
-    {"LengthsAsAnswer", R"(
-  input %x: f32[2, $S, 8]
-  %shape: ? = Shape(%x)
-  %y: ? = Add(%shape, %shape))",
-     kMixes, "output 'y' holds numbers that follow the size of tokens"},
     {"IndicesOfPools", R"(
   input %x: f32[$S, 2, 8]
   %largest: ?, %y: ? = MaxPool(%x) {kernel_shape = [2]} @pool)",

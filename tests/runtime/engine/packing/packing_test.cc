@@ -217,7 +217,7 @@ TEST_F(PackedEngineTest, CaptureAheadTakesANumberOfTokensOrTheSizesOfARequest) {
   };
   // The engine has no capture threads.
   EXPECT_EQ(captured({{kTokensAxis, 16}}), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(captured({{"sequence", kLongest + 1}, {"batch", 1}}), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(captured({{"sequence", kLongest + 3}, {"batch", 1}}), absl::StatusCode::kUnavailable);
   EXPECT_EQ(captured({{"sequence", 16}}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(captured({{kTokensAxis, 1 << 20}}), absl::StatusCode::kInvalidArgument);
 }

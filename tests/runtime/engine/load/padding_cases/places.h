@@ -209,7 +209,7 @@ inline const PaddingCase kPlaceTraps[] = {
            AddSum(b, "left", "y");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "TheTokenBefore",
      .build =
          [](ModelBuilder& b) {

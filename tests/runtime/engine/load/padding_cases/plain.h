@@ -202,7 +202,7 @@ inline const PaddingCase kPlainCases[] = {
            SetAttribute(node, "time_axis", int64_t{1});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "SampledAtTwoThirds",
      .build =
          [](ModelBuilder& b) {
