@@ -11,6 +11,7 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/shape_op.h"
@@ -433,6 +434,11 @@ void LiveRewrite::VisitRecurrent(NodeId id) {
   std::vector<ValueId> inputs = node.inputs;
   inputs.resize(std::max(inputs.size(), kLengths + 1), kNone);
   inputs[kLengths] = ExtentOf(time->extent, node.inputs[0], time->dim);
+  // One row tells all lengths where no dim is the batch.
+  if (axes_.batch.empty()) {
+    const ValueId rows = SizeOf(node.inputs[0], time->dim == 0 ? 1 : 0);
+    inputs[kLengths] = Add(ExpandOp::kName, {inputs[kLengths], rows});
+  }
   std::vector<std::string> names;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool used = node.outputs[i] != kNone;
