@@ -318,12 +318,10 @@ AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
   const auto guard = options.guards.find(small.name);
   const bool guarded = guard != options.guards.end();
   const bool masks = guarded && options.masks.contains(small.name);
-  const bool guessed = masks && options.guessed_masks.contains(small.name);
   AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
-  flow.nonnegative = IsNeverNegative(small.dtype) || (masks && !guessed);
+  flow.nonnegative = IsNeverNegative(small.dtype) || masks;
   flow.chosen = !masks;
-  flow.may_be_low = flow.may_be_high =
-      HoldsLargeNumbers(small.dtype) && (!masks || (guessed && IsTakenAsNumber(graph, id)));
+  flow.may_be_low = flow.may_be_high = HoldsLargeNumbers(small.dtype) && !masks;
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];
     if (a == b) continue;
@@ -340,7 +338,6 @@ AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
   if (flow.along.empty()) flow.source = Source::kGuards;
   flow.hiders = HidersIn(small, flow);
   flow.by_data = !masks && flow.hiders.empty();
-  flow.guessed = masks && options.guessed_masks.contains(small.name);
   if (IsInteger(small.dtype)) flow.ids = small.name;
   if (small.dtype == DType::kInt32 || small.dtype == DType::kInt64) flow.places = small.name;
   return flow;

@@ -183,34 +183,6 @@ ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column) {
   return own ? ColumnPlaces::kOwn : shared ? ColumnPlaces::kShared : ColumnPlaces::kOther;
 }
 
-bool IsTakenAsNumber(const Graph& graph, ValueId input) {
-  std::vector<ValueId> carried = {input};
-  for (size_t at = 0; at < carried.size(); ++at) {
-    for (const NodeId user : graph.value(carried[at]).users) {
-      const Node& node = graph.node(user);
-      const OpFacts& facts = FactsOf(node.op);
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const bool picked =
-            facts.Is(kPicks) || node.op == ArgMaxOp::kName || node.op == ArgMinOp::kName;
-        // An operand that chooses among others is a condition, as masks are.
-        if (node.inputs[i] == carried[at] && picked && !facts.Chooses(i)) return true;
-      }
-      const ValueId result = node.outputs[0];
-      // Times stay times where they are negated, taken from another number, or in another unit.
-      // Floats of a mask are taken from one and added to scores: those are not followed.
-      const bool by_constant =
-          facts.sizes == Sizes::kProduct &&
-          absl::c_any_of(node.inputs, [&](ValueId by) { return graph.ConstantOf(by) != nullptr; });
-      const bool stays_number =
-          IsInteger(graph.value(result).dtype) && (facts.sizes == Sizes::kSum || by_constant);
-      const bool carries =
-          facts.HoldsAllOfFirst() || facts.sizes == Sizes::kConversion || stays_number;
-      if (carries && !absl::c_linear_search(carried, result)) carried.push_back(result);
-    }
-  }
-  return false;
-}
-
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {
   FollowShifts(context, flows);
   FollowAverages(context, flows);

@@ -26,8 +26,4 @@ ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column);
 // `graph`, the one that the context was made with.
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows);
 
-// Returns whether integers of the input, laid out anew, shifted or scaled at most, are chosen among
-// or compared for the largest: no mask is used so, whatever it looks like.
-bool IsTakenAsNumber(const Graph& graph, ValueId input);
-
 }  // namespace reprise

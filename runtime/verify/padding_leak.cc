@@ -180,9 +180,7 @@ class Finder {
                                      .step = axis.step,
                                      .guards = question_.guards,
                                      .masks = question_.masks,
-                                     .guessed_masks = question_.guessed_masks,
                                      .uneven = uneven_,
-                                     .own_end = question_.own_end,
                                      .repeats_last = question_.repeats_last,
                                      .checks_places = question_.checks_places};
     AxisFinding as_written = FindMixing(a, b, options);

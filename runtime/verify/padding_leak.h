@@ -30,9 +30,7 @@ struct PaddingLeakQuestion {
   size_t position = 0;                   // position of the axis
   std::map<std::string, double> guards;  // the value that fills their padding
   std::set<std::string> masks;           // the masks among them
-  std::set<std::string> guessed_masks;   // as AxisFlowOptions
   int64_t largest = 0;                   // bucket of the axis; 0: none
-  bool own_end = false;                  // as AxisFlowOptions
   bool repeats_last = false;             // as AxisFlowOptions; the axis is a batch
   bool checks_places = false;            // as AxisFlowOptions
 };

@@ -36,7 +36,7 @@ struct ModelDraft {
   }
 };
 
-// Returns the model as proofs of its padding see it. `log` gets lines without the model's name.
+// Returns the model as proofs of its padding see it.
 ProofSubject SubjectOf(const ModelView& model);
 
 }  // namespace reprise

@@ -58,11 +58,7 @@ bool AxisContext::JointByData() const {
     if (!has_input(i) || row->IsValueInput(i)) continue;
     const AxisFlowValue& flow = input(i);
     if (makes_mask_) {
-      // Integers of what may be no mask tell more than whether they hide once they are computed
-      // with.
-      if ((flow.by_data || flow.guessed) && flow.ids.empty()) return true;
-    } else if (IsComparison(node_.op) && flow.guessed) {
-      return true;
+      if (flow.by_data && flow.ids.empty()) return true;
     } else if (flow.by_data) {
       return true;
     } else if (flow.source == Source::kData) {

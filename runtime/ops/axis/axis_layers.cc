@@ -403,8 +403,7 @@ void GlobalPoolAxis(AxisContext& context) {
                context.input(0).nonnegative) {
       // Zeros are never the largest then.
     } else {
-      const bool may_be =
-          context.node().op == "GlobalMaxPool" && MayBeMasked(context.input(0), positions);
+      const bool may_be = context.node().op == "GlobalMaxPool" && MayBeMasked(positions);
       context.Mix("pools over", may_be);
     }
   }

@@ -164,8 +164,6 @@ void SliceAxis(AxisContext& context) {
     if (all && steps[i] == 1) continue;
     const bool said = (*starts)[i] == (*larger_starts)[i] && (*starts)[i] >= 0;
     const bool same_start = said || start == larger_start;
-    const bool last = start == size - 1 && larger_start == larger - 1 && steps[i] > 0 &&
-                      end == size && larger_end == larger && context.EndsWithRequest(*positions);
     const std::optional<Extent> rest = RestOf(context, i, *positions, steps[i]);
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
@@ -173,9 +171,6 @@ void SliceAxis(AxisContext& context) {
       // The rest begins as the request's rest does, and ends the same distance before its end.
       if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
       kept.extent = *rest;
-      continue;
-    } else if (last) {
-      Erase(flow, dim);
       continue;
     } else if (!same_start) {
       context.SeeLength("takes elements counted from the end of");
@@ -220,14 +215,10 @@ void GatherAxis(AxisContext& context) {
   if (const Positions* picked = context.input(0).At(dim)) {
     const auto indices = context.integers(1), larger = context.larger_integers(1);
     const auto negative = [](int64_t index) { return index < 0; };
-    const auto is_last = [](int64_t index) { return index == -1; };
     const auto not_first = [&](int64_t index) {
       return index >= picked->inner || picked->repeated || picked->moved;
     };
-    const bool in_request = !indices && context.TakesFromRequest(1, *picked);
-    const bool last_alone = indices && larger && *indices == *larger &&
-                            absl::c_all_of(*indices, is_last) && context.EndsWithRequest(*picked);
-    if (in_request || last_alone) {
+    if (!indices && context.TakesFromRequest(1, *picked)) {
       // No place lies in the padding.
     } else if (!indices && context.MayCountFromEnd(1)) {
       context.SeeLength(kMayCount);

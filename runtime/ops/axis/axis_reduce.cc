@@ -87,7 +87,7 @@ bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
 // numbers, which may lie beyond any that a measurement draws.
 bool MayHideExtremes(const AxisContext& context, const Positions& positions) {
   const AxisFlowValue& numbers = context.input(0);
-  return MayBeMasked(numbers, positions) && !numbers.may_be_low && !numbers.may_be_high;
+  return MayBeMasked(positions) && !numbers.may_be_low && !numbers.may_be_high;
 }
 
 // A reduction that the padding does not change where it holds the value that `ignores` names.
@@ -313,7 +313,7 @@ void SoftmaxAxis(AxisContext& context) {
     const bool here = positions.dim == dim;
     const bool masked = here && Masks(positions, context, "normalises");
     if (here && !masked) {
-      context.Mix("normalises over", MayBeMasked(context.input(0), positions), Weakness(positions));
+      context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
     }
     if (masked) LeaveKeys(positions, context);
     // A client's floats that lie as a mask does are numbers of its own as well.

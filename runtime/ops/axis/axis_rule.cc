@@ -362,7 +362,6 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.hiders = JointHiders();
   flow.ids = JointIds();
   flow.places = JointPlaces();
-  for (size_t i = 0; i < num_inputs(); ++i) flow.guessed = flow.guessed || input(i).guessed;
   flow.by_data = JointByData();
   flow.hidden_by_data = MayHideByData(flow);
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
@@ -415,7 +414,7 @@ void AxisContext::MustLeave(CountingPlaces places) {
 }
 
 void AxisContext::MayShow(absl::string_view how) {
-  if (options_.own_end || is_batch() || !finding_.shallow.empty()) return;
+  if (is_batch() || !finding_.shallow.empty()) return;
   finding_.shallow = absl::StrCat(AxisNodeName(graph_, node_), " ", how, " ", axis());
 }
 

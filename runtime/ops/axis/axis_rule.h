@@ -155,8 +155,6 @@ struct AxisFlowValue {
   std::string ids;
   // The input of integers some of whose elements these are, in any order; empty: they are others.
   std::string places;
-  // Guards that may hold any integers have a say.
-  bool guessed = false;
   // Other data than the `hiders` has a say, or it is more than whether they hide.
   bool by_data = false;
   // Such data may have made any of the elements as low as a mask makes them.
@@ -206,12 +204,8 @@ struct AxisFlowOptions {
   std::map<std::string, double> guards;
   // The guards that are masks: nothing but ones and zeros. Other guards hold data.
   std::set<std::string> masks;
-  // The masks that are guessed to be masks: they may be any integers, also below zero.
-  std::set<std::string> guessed_masks;
   // Constants that hold one number here, if they do, by the sizes alone.
   UnevenTables uneven;
-  // Nothing is padded along the axis: the last position is the request's own.
-  bool own_end = false;
   // `is_batch` is set, and padding repeats the last position of each input. What a position becomes
   // depends on itself alone then, so that padding goes on repeating the last position.
   bool repeats_last = false;
@@ -236,12 +230,6 @@ class AxisContext {
   int64_t step() const { return options_.step; }
   // Returns whether padding repeats the last position, see AxisFlowOptions.
   bool repeats_last() const { return options_.repeats_last; }
-  // Returns whether the last of these positions is the request's: nothing is padded, and they lie
-  // in order.
-  bool EndsWithRequest(const Positions& positions) const {
-    return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&
-           !positions.moved;
-  }
   size_t num_inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }

@@ -46,11 +46,9 @@ AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis, LiveShareAxis, LiveCompactAxi
 AxisOf GridSampleAxis, RoiAlignAxis;
 
 // Nothing is known of the padding of `numbers` but that a mask may act on it; or that it does not
-// depend on data. An input that is only guessed to be a mask acts on nothing where it is all that
-// the numbers are made of.
-inline bool MayBeMasked(const AxisFlowValue& numbers, const Positions& positions) {
-  const bool alone = numbers.guessed && numbers.source != AxisFlowValue::Source::kData;
-  return positions.guarded && !alone && positions.padding.kind == PaddingValue::Kind::kUnknown;
+// depend on data.
+inline bool MayBeMasked(const Positions& positions) {
+  return positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown;
 }
 inline bool MayBeZeros(const Positions& positions) {
   return (positions.guarded || positions.settled) &&

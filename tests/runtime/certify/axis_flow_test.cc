@@ -645,24 +645,6 @@ TEST(AxisFlowTest, AConstantThatHoldsTheSameForAllOfABatchFollowsNoSize) {
   }
 }
 
-TEST(AxisFlowTest, PaddingMayBeLargerThanIntegersThatAreNoMaskForSure) {
-  for (const char* op : {"ReduceMax", "ArgMax"}) {
-    const std::string body =
-        absl::StrCat("  input %mask: i64[2, $S]\n",
-                     op == absl::string_view("ArgMax")
-                         ? "  %y: ? = ArgMax(%mask) {axis = 1} @pick"
-                         : "  const %axes: i64[1] = {1}\n  %y: ? = ReduceMax(%mask, %axes) @pick");
-    AxisFlowOptions options = {.axis = "tokens",
-                               .small_size = kSmall,
-                               .large_size = kLarge,
-                               .guards = {{"mask", 0}},
-                               .masks = {"mask"}};
-    EXPECT_EQ(FindMixing(GraphAt(body, kSmall), GraphAt(body, kLarge), options).verdict, kProved);
-    options.guessed_masks = {"mask"};
-    EXPECT_EQ(FindMixing(GraphAt(body, kSmall), GraphAt(body, kLarge), options).verdict, kMixes);
-  }
-}
-
 TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {
   const Graph small = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Relu(%x)", kSmall);
   const Graph large = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Neg(%x)", kLarge);

@@ -19,9 +19,8 @@ AxisFlowOptions WithGuards() {
   return {.axis = "tokens",
           .small_size = kFewTokens,
           .large_size = kManyTokens,
-          .guards = {{"mask", 0}, {"ids", 0}, {"x", 0}, {"tags", 0}},
-          .masks = {"mask", "tags"},
-          .guessed_masks = {"tags"}};
+          .guards = {{"mask", 0}, {"ids", 0}, {"x", 0}},
+          .masks = {"mask"}};
 }
 
 AxisFinding FindIn(const std::string& body, const AxisFlowOptions& options = WithGuards()) {
@@ -36,7 +35,6 @@ std::string HiddenScores(const std::string& keep, const std::string& low) {
   input %keys: f32[2, 4, 8, $S]
   input %ids: i64[2, $S]
   input %mask: i64[2, $S]
-  input %tags: i64[2, $S]
   input %x: f32[2, $S, 8]
   const %low: f32[] = {)" +
          low + R"(}
@@ -91,10 +89,6 @@ const HidingCase kHidingData[] = {
   %energy: ? = ReduceSum(%squares, %last) {keepdims = 0}
   %heard: ? = Greater(%energy, %loud)
   %keep: ? = And(%heard, %counts))"},
-    {"IntegersThatMayBeAMask", R"(
-  %tag: ? = Equal(%tags, %three)
-  %other: ? = Not(%tag)
-  %keep: ? = And(%other, %counts))"},
 };
 
 class DataHidesTest : public testing::TestWithParam<HidingCase> {};
@@ -112,12 +106,6 @@ TEST_P(DataHidesTest, EveryKeyOfAQueryAsItHidesPadding) {
 
 TEST_P(DataHidesTest, NothingMoreDeeplyThanMinusInfinity) {
   EXPECT_THAT(FindIn(HiddenScores(GetParam().keep, "-inf")).shallow, IsEmpty());
-}
-
-TEST_P(DataHidesTest, NoPaddingWhereNothingIsPadded) {
-  AxisFlowOptions options = WithGuards();
-  options.own_end = true;
-  EXPECT_THAT(FindIn(HiddenScores(GetParam().keep, "-1e9"), options).shallow, IsEmpty());
 }
 
 // The number is added to scores.
