@@ -7,8 +7,8 @@
 # tests/container builds and proves it.
 
 FROM docker.io/library/debian:bookworm-slim AS build
-# Where compilations are kept; mount a folder there to build again quickly. What a compilation is known
-# by leaves out where it took place, but not the language of its messages.
+# Where compilations are kept; mount a folder there to build again quickly. The key of a compilation
+# leaves out where it took place, but not the language of its messages.
 ARG CCACHE_DIR=/root/.cache/ccache
 ENV CCACHE_BASEDIR=/reprise CCACHE_NOHASHDIR=1 LANG=C.UTF-8
 WORKDIR /reprise
@@ -34,6 +34,6 @@ USER 10001
 EXPOSE 8000 8001 8002
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["reprise", "health", "--timeout-ms", "3000"]
-# In a container every address is meant; -p and the network decide who may connect.
+# In a container every address is meant; -p and the network decide which clients may connect.
 ENTRYPOINT ["reprised", "--grpc-address", "0.0.0.0", "--http-address", "0.0.0.0", "--metrics-address", "0.0.0.0"]
 CMD ["--model-repository", "/models"]

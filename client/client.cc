@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,18 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const TlsO
   return grpc::CreateCustomChannel(target, CredentialsOf(tls), arguments);
 }
 
+using Inference = inference::GRPCInferenceService::Stub;
+using Admin = v1::Admin::Stub;
+
+// Returns a request of the inference protocol for a version of a model.
+template <typename Request>
+Request Named(absl::string_view model, absl::string_view version) {
+  Request request;
+  request.set_name(std::string(model));
+  request.set_version(std::string(version));
+  return request;
+}
+
 // Returns a request of the admin service about a version of a model.
 template <typename Request>
 Request About(absl::string_view model, absl::string_view version) {
@@ -48,47 +61,54 @@ Request About(absl::string_view model, absl::string_view version) {
 }  // namespace
 
 struct Client::State {
-  explicit State(std::shared_ptr<grpc::Channel> c)
-      : channel(std::move(c)),
+  State(const ClientOptions& options, std::shared_ptr<grpc::Channel> c)
+      : options(options),
+        channel(std::move(c)),
         inference(inference::GRPCInferenceService::NewStub(channel)),
         admin(v1::Admin::NewStub(channel)) {}
 
-  absl::Status ToStatus(const grpc::Status& status, const std::string& target) const {
+  absl::Status ToStatus(const grpc::Status& status) const {
     if (status.ok()) return absl::OkStatus();
     // gRPC words a refused or lost connection in many ways; a server that answers words it itself,
     // and then the connection stands.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
         channel->GetState(false) != GRPC_CHANNEL_READY) {
       return absl::UnavailableError(
-          absl::StrCat("no answer from ", target, ": ", status.error_message()));
+          absl::StrCat("no answer from ", options.target, ": ", status.error_message()));
     }
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
   }
 
-  void Prepare(const ClientOptions& options, grpc::ClientContext& context) const {
+  void Prepare(grpc::ClientContext& context) const {
     if (!options.api_key.empty()) context.AddMetadata("x-api-key", options.api_key);
     if (options.timeout.count() > 0) {
       context.set_deadline(std::chrono::system_clock::now() + options.timeout);
     }
   }
 
-  // One unary call of `stub`'s `method`, from start to end.
+  // Makes one unary call, from start to end.
   template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(const ClientOptions& options, Stub& stub,
-                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
                                 const Request& request) const {
     grpc::ClientContext context;
-    Prepare(options, context);
+    Prepare(context);
     Response response;
-    RETURN_IF_ERROR(ToStatus((stub.*method)(&context, request, &response), options.target));
+    Stub* stub = nullptr;
+    if constexpr (std::is_same_v<Stub, Admin>) {
+      stub = admin.get();
+    } else {
+      stub = inference.get();
+    }
+    RETURN_IF_ERROR(ToStatus((stub->*method)(&context, request, &response)));
     return response;
   }
 
   // Constant after construction.
+  const ClientOptions& options;
   const std::shared_ptr<grpc::Channel> channel;
-  const std::unique_ptr<inference::GRPCInferenceService::Stub> inference;
-  const std::unique_ptr<v1::Admin::Stub> admin;
+  const std::unique_ptr<Inference> inference;
+  const std::unique_ptr<Admin> admin;
 
   std::mutex mutex;
   std::condition_variable idle;
@@ -99,7 +119,7 @@ Client::Client(const ClientOptions& options)
     : Client(options, MakeChannel(options.target, options.tls)) {}
 
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
-    : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}
+    : options_(std::move(options)), state_(std::make_unique<State>(options_, std::move(channel))) {}
 
 Client::~Client() {
   std::unique_lock lock(state_->mutex);
@@ -108,11 +128,11 @@ Client::~Client() {
 
 absl::StatusOr<InferResult> Client::Infer(const InferRequest& request) {
   grpc::ClientContext context;
-  state_->Prepare(options_, context);
+  state_->Prepare(context);
   auto response = std::make_unique<inference::ModelInferResponse>();
   const grpc::Status status =
       state_->inference->ModelInfer(&context, ToMessage(request), response.get());
-  RETURN_IF_ERROR(state_->ToStatus(status, options_.target));
+  RETURN_IF_ERROR(state_->ToStatus(status));
   return InferResult::FromMessage(std::move(response));
 }
 
@@ -127,7 +147,7 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
   pending->request = ToMessage(request);
   pending->response = std::make_unique<inference::ModelInferResponse>();
   pending->done = std::move(done);
-  state_->Prepare(options_, pending->context);
+  state_->Prepare(pending->context);
   {
     std::lock_guard lock(state_->mutex);
     ++state_->in_flight;
@@ -135,7 +155,7 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
   state_->inference->async()->ModelInfer(
       &pending->context, &pending->request, pending->response.get(),
       [this, pending](const grpc::Status& grpc_status) {
-        absl::Status status = state_->ToStatus(grpc_status, options_.target);
+        absl::Status status = state_->ToStatus(grpc_status);
         pending->done(status.ok() ? InferResult::FromMessage(std::move(pending->response))
                                   : absl::StatusOr<InferResult>(std::move(status)));
         // Notified under the lock: once it is released the destructor may free the state.
@@ -151,25 +171,19 @@ absl::Status Client::RegisterSharedMemory(absl::string_view region, absl::string
   request.set_key(std::string(key));
   request.set_byte_size(bytes);
   request.set_offset(offset);
-  return state_
-      ->Call(options_, *state_->inference,
-             &inference::GRPCInferenceService::Stub::SystemSharedMemoryRegister, request)
-      .status();
+  return state_->Call(&Inference::SystemSharedMemoryRegister, request).status();
 }
 
 absl::Status Client::UnregisterSharedMemory(absl::string_view region) {
   inference::SystemSharedMemoryUnregisterRequest request;
   request.set_name(std::string(region));
-  return state_
-      ->Call(options_, *state_->inference,
-             &inference::GRPCInferenceService::Stub::SystemSharedMemoryUnregister, request)
-      .status();
+  return state_->Call(&Inference::SystemSharedMemoryUnregister, request).status();
 }
 
 absl::Status Client::Generate(const GenerateRequest& request,
                               const std::function<bool(const GeneratedTokens&)>& on_tokens) {
   grpc::ClientContext context;
-  state_->Prepare(options_, context);
+  state_->Prepare(context);
   const auto stream = state_->inference->ModelStreamInfer(&context);
   stream->Write(ToMessage(request));
   stream->WritesDone();
@@ -191,7 +205,7 @@ absl::Status Client::Generate(const GenerateRequest& request,
   if (!goes_on || !told.ok()) context.TryCancel();
   const grpc::Status ended = stream->Finish();
   if (!told.ok() || !goes_on) return told;
-  return state_->ToStatus(ended, options_.target);
+  return state_->ToStatus(ended);
 }
 
 absl::Status Client::WaitForConnection(std::chrono::milliseconds patience) {
@@ -202,29 +216,22 @@ absl::Status Client::WaitForConnection(std::chrono::milliseconds patience) {
 }
 
 absl::StatusOr<bool> Client::ServerReady() {
-  ASSIGN_OR_RETURN(auto response, state_->Call(options_, *state_->inference,
-                                               &inference::GRPCInferenceService::Stub::ServerReady,
-                                               inference::ServerReadyRequest()));
+  ASSIGN_OR_RETURN(auto response,
+                   state_->Call(&Inference::ServerReady, inference::ServerReadyRequest()));
   return response.ready();
 }
 
 absl::StatusOr<bool> Client::ModelReady(absl::string_view model, absl::string_view version) {
-  inference::ModelReadyRequest request;
-  request.set_name(std::string(model));
-  request.set_version(std::string(version));
-  ASSIGN_OR_RETURN(auto response,
-                   state_->Call(options_, *state_->inference,
-                                &inference::GRPCInferenceService::Stub::ModelReady, request));
+  ASSIGN_OR_RETURN(
+      auto response,
+      state_->Call(&Inference::ModelReady, Named<inference::ModelReadyRequest>(model, version)));
   return response.ready();
 }
 
 absl::StatusOr<inference::ModelMetadataResponse> Client::ModelMetadata(absl::string_view model,
                                                                        absl::string_view version) {
-  inference::ModelMetadataRequest request;
-  request.set_name(std::string(model));
-  request.set_version(std::string(version));
-  return state_->Call(options_, *state_->inference,
-                      &inference::GRPCInferenceService::Stub::ModelMetadata, request);
+  return state_->Call(&Inference::ModelMetadata,
+                      Named<inference::ModelMetadataRequest>(model, version));
 }
 
 absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
@@ -245,18 +252,13 @@ absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
 }
 
 absl::StatusOr<inference::ServerMetadataResponse> Client::ServerMetadata() {
-  return state_->Call(options_, *state_->inference,
-                      &inference::GRPCInferenceService::Stub::ServerMetadata,
-                      inference::ServerMetadataRequest());
+  return state_->Call(&Inference::ServerMetadata, inference::ServerMetadataRequest());
 }
 
 absl::StatusOr<inference::ModelConfigResponse> Client::ModelConfig(absl::string_view model,
                                                                    absl::string_view version) {
-  inference::ModelConfigRequest request;
-  request.set_name(std::string(model));
-  request.set_version(std::string(version));
-  return state_->Call(options_, *state_->inference,
-                      &inference::GRPCInferenceService::Stub::ModelConfig, request);
+  return state_->Call(&Inference::ModelConfig,
+                      Named<inference::ModelConfigRequest>(model, version));
 }
 
 absl::Status Client::LoadModel(absl::string_view model, absl::string_view config) {
@@ -265,38 +267,29 @@ absl::Status Client::LoadModel(absl::string_view model, absl::string_view config
   if (!config.empty()) {
     (*request.mutable_parameters())["config"].set_string_param(std::string(config));
   }
-  return state_
-      ->Call(options_, *state_->inference,
-             &inference::GRPCInferenceService::Stub::RepositoryModelLoad, request)
-      .status();
+  return state_->Call(&Inference::RepositoryModelLoad, request).status();
 }
 
 absl::Status Client::UnloadModel(absl::string_view model) {
   inference::RepositoryModelUnloadRequest request;
   request.set_model_name(std::string(model));
-  return state_
-      ->Call(options_, *state_->inference,
-             &inference::GRPCInferenceService::Stub::RepositoryModelUnload, request)
-      .status();
+  return state_->Call(&Inference::RepositoryModelUnload, request).status();
 }
 
 absl::StatusOr<inference::RepositoryIndexResponse> Client::RepositoryIndex() {
-  return state_->Call(options_, *state_->inference,
-                      &inference::GRPCInferenceService::Stub::RepositoryIndex,
-                      inference::RepositoryIndexRequest());
+  return state_->Call(&Inference::RepositoryIndex, inference::RepositoryIndexRequest());
 }
 
 absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view model,
                                                             absl::string_view version) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes,
-                      About<v1::ListRecipesRequest>(model, version));
+  return state_->Call(&Admin::ListRecipes, About<v1::ListRecipesRequest>(model, version));
 }
 
 absl::StatusOr<v1::ListRecipesResponse> Client::ListEager(absl::string_view model,
                                                           absl::string_view version) {
   auto request = About<v1::ListRecipesRequest>(model, version);
   request.set_eager(true);
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes, request);
+  return state_->Call(&Admin::ListRecipes, request);
 }
 
 absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key, DumpParts parts) {
@@ -304,11 +297,11 @@ absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key,
   request.set_key(std::string(key));
   request.set_include_graphs(parts.graphs);
   request.set_include_constants(parts.constants);
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
+  return state_->Call(&Admin::DumpRecipe, request);
 }
 
 absl::StatusOr<v1::GetPortsResponse> Client::GetPorts() {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetPorts, v1::GetPortsRequest());
+  return state_->Call(&Admin::GetPorts, v1::GetPortsRequest());
 }
 
 absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_view model,
@@ -316,28 +309,27 @@ absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_vie
                                                                 uint64_t after_sequence) {
   auto request = About<v1::ExplainMissesRequest>(model, version);
   request.set_after_sequence(after_sequence);
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainMisses, request);
+  return state_->Call(&Admin::ExplainMisses, request);
 }
 
 absl::StatusOr<v1::GetRecompilationsResponse> Client::GetRecompilations(absl::string_view model,
                                                                         absl::string_view version) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetRecompilations,
+  return state_->Call(&Admin::GetRecompilations,
                       About<v1::GetRecompilationsRequest>(model, version));
 }
 
 absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(absl::string_view model,
                                                               absl::string_view version) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel,
-                      About<v1::ExplainModelRequest>(model, version));
+  return state_->Call(&Admin::ExplainModel, About<v1::ExplainModelRequest>(model, version));
 }
 
 absl::StatusOr<v1::GetDynamicityResponse> Client::GetDynamicity(
     const v1::GetDynamicityRequest& request) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetDynamicity, request);
+  return state_->Call(&Admin::GetDynamicity, request);
 }
 
 absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& request) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::Warmup, request);
+  return state_->Call(&Admin::Warmup, request);
 }
 
 absl::StatusOr<v1::ChangeModelResponse> Client::ChangeModel(absl::string_view model,
@@ -345,14 +337,14 @@ absl::StatusOr<v1::ChangeModelResponse> Client::ChangeModel(absl::string_view mo
                                                             v1::ModelChange change) {
   auto request = About<v1::ChangeModelRequest>(model, version);
   request.set_change(change);
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ChangeModel, request);
+  return state_->Call(&Admin::ChangeModel, request);
 }
 
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
                                                       absl::string_view version, bool metrics) {
   auto request = About<v1::GetStatsRequest>(model, version);
   request.set_include_metrics(metrics);
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats, request);
+  return state_->Call(&Admin::GetStats, request);
 }
 
 }  // namespace reprise::client

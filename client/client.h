@@ -84,7 +84,7 @@ class InferResult {
   // NOT_FOUND lists the outputs.
   absl::StatusOr<OutputTensor> Output(absl::string_view name) const;
 
-  // A response parameter as text ("reprise.bucket", "reprise.capture", ...); empty if absent.
+  // Returns a response parameter ("reprise.bucket", "reprise.capture", ...); empty if absent.
   std::string Parameter(absl::string_view name) const;
   // Returns a response parameter as a number; `fallback` if it is absent or no number.
   int64_t IntParameter(absl::string_view name, int64_t fallback) const;
@@ -163,7 +163,7 @@ class Client {
   absl::Status LoadModel(absl::string_view model, absl::string_view config = "");
   absl::Status UnloadModel(absl::string_view model);
 
-  // Empty arguments select everything.
+  // Lists recipes; empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
   // Returns the recipes of single ops that eager runs have prepared.

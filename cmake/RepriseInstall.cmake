@@ -4,7 +4,7 @@
 #   development   the engine and the client as libraries: include/reprise, lib/reprise, and a package
 #                 for find_package(reprise) with the targets reprise::runtime and reprise::client
 #
-# Headers are what the entry headers include, found when installing, so that no list gets old.
+# Headers are those that the entry headers include, found when installing, so that no list gets old.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -57,7 +57,7 @@ function(reprise_install_headers)
     include(${CMAKE_SOURCE_DIR}/cmake/InstallHeaders.cmake)" COMPONENT development)
 endfunction()
 
-# What a user links: the engine with its devices.
+# The target that users link: the engine with its devices.
 add_library(runtime INTERFACE)
 target_link_libraries(runtime INTERFACE runtime_program runtime_launch runtime_lazy runtime_engine
   runtime_device_cpu runtime_device_reference)

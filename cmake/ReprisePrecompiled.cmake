@@ -11,8 +11,8 @@
 # A source with options of its own (set_source_files_properties) goes without, by
 # SKIP_PRECOMPILE_HEADERS: the compiler would warn (-Winvalid-pch) and read it all again.
 #
-# No header of ours is in any of them: a change of ours rebuilds what includes it and nothing else. Every
-# source still includes what it uses, and -DREPRISE_PRECOMPILED=OFF builds without.
+# No header of ours is in any of them: a change of ours rebuilds its includers and nothing else. Every
+# source still includes all that it uses, and -DREPRISE_PRECOMPILED=OFF builds without.
 option(REPRISE_PRECOMPILED "Build with precompiled headers" ON)
 
 # Lets the preprocessor, which ccache runs where it has not met a source yet, leave a precompiled header

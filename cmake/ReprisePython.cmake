@@ -12,7 +12,7 @@ if(NOT REPRISE_PYTHON)
   set(REPRISE_PYTHON "${REPRISE_CACHE}/venv/bin/python")
 endif()
 
-# Runs behind all of them: no program of this build folder is left.
+# Runs after all of them: no program of this build folder is left.
 add_test(NAME no_process_left
   COMMAND ${REPRISE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/testing/leftovers.py ${CMAKE_BINARY_DIR})
 set_tests_properties(no_process_left PROPERTIES
@@ -20,7 +20,7 @@ set_tests_properties(no_process_left PROPERTIES
 
 # reprise_python_test(<name> <file> LABELS <label>... [ALONE]) runs one pytest file against the
 # programs of this build folder; ALONE keeps other tests from running beside it. A run that leaves a
-# process behind fails.
+# process running fails.
 function(reprise_python_test name file)
   cmake_parse_arguments(ARG "ALONE" "" "LABELS" ${ARGN})
   # The folders of tests that pass are removed: an installed tree alone is half a gigabyte.

@@ -30,7 +30,7 @@ endfunction()
 
 # reprise_library(<folder> [DEPS <target>...] [LIBS <imported target>...])
 #
-# One static library for `folder`, made of every .cc in it, without those of the folders below it.
+# One static library for `folder`, made of every .cc in it, but none of the folders below it.
 # DEPS are other reprise libraries (their folders, with / for the path: "runtime/graph"); LIBS are
 # outside libraries. The DEPS say the layering of DESIGN; tests/structure/test_includes.py checks
 # the includes.
@@ -59,7 +59,7 @@ function(reprise_library folder)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
-  # Whoever links one library of the installed package alone compiles its headers, too.
+  # A program that links one library of the installed package alone compiles its headers, too.
   target_compile_features(${target} ${scope} cxx_std_20)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/reprise>)
@@ -72,7 +72,7 @@ endfunction()
 
 # reprise_shared_test_sources(<target> SOURCES <file>... LIBS <target>...)
 #
-# A library of what several programs of tests/fuzz share, compiled as the libraries of the tree are.
+# A library of the parts that several programs of tests/fuzz share, compiled as the libraries of the tree are.
 function(reprise_shared_test_sources target)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -1,4 +1,4 @@
-# Sets reprise_tier_options: compile options for the kernels and for what chooses among their tiers. None
+# Sets reprise_tier_options: compile options for the kernels and for the code that chooses among their tiers. None
 # with REPRISE_TIERS=all; with native the one tier next to the baseline that this machine runs, as
 # runtime/base/cpu/cpu_x86.cc finds it.
 set(reprise_tier_options)

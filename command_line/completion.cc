@@ -12,7 +12,7 @@
 namespace reprise::command_line {
 namespace {
 
-// One word of a shell, whatever is in it.
+// Returns one word of a shell, whatever is in it.
 std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }

@@ -44,7 +44,7 @@ Row RowOf(const Option& option) {
           notes.empty() ? option.meaning : absl::StrCat(option.meaning, " (", notes, ")")};
 }
 
-// The rows of each group, in the order in which groups first come.
+// Appends the rows of each group, in the order in which groups first come.
 template <typename Items, typename MakeRow>
 void AppendGroups(const Items& items, MakeRow make_row, size_t width, std::string& help) {
   std::vector<std::string> groups;

@@ -12,7 +12,7 @@
 namespace reprise::command_line {
 namespace {
 
-// A text as it is to be printed: roff reads backslashes, and dots and quotes that begin a line.
+// Returns a text for printing: roff reads backslashes, and dots and quotes that begin a line.
 std::string Escaped(absl::string_view text) {
   std::string escaped = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n", " "}});
   if (!escaped.empty() && (escaped[0] == '.' || escaped[0] == '\'')) escaped.insert(0, "\\&");

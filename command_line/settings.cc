@@ -45,7 +45,7 @@ std::string VariableOf(const std::string& prefix, const std::string& flag) {
                                   absl::StripPrefix(flag, "--"), {{"-", "_"}})));
 }
 
-// A value as words of a command line.
+// Adds a value as words of a command line.
 absl::Status AddWords(const KnownFlag& flag, const std::vector<std::string>& values,
                       const std::string& origin, std::vector<std::string>& words) {
   for (const std::string& value : values) {

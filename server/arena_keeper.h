@@ -43,7 +43,7 @@ class ArenaKeeper {
   void Add(std::unique_ptr<Stream> stream);
   size_t size() const { return lanes_.size(); }
 
-  // The shortest of all times that were set counts; 0 sets none.
+  // Sets a time; the shortest of all counts, and 0 sets none.
   void ReleaseAfter(int64_t idle_ns);
 
   // Calls `work` with stream number `i`, whose memory stays until it returns.
@@ -89,10 +89,10 @@ class ArenaKeeper {
    private:
     Lane& lane_;
   };
-  // Those that were added so far: the keeper's thread looks while they are.
+  // Returns the lanes so far: the keeper's thread looks while they are.
   std::vector<Lane*> Lanes() const;
   void Used(Lane& lane, size_t bytes);
-  // When the lane's memory is to go back; INT64_MAX: it holds none that is.
+  // Returns when the lane's memory is to go back; INT64_MAX: it holds none that is.
   int64_t DueNs(const Lane& lane) const;
   void Work();
 

@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
-#include "runtime/base/cgroup.h"
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
@@ -26,27 +24,14 @@
 #include "server/fetch/store_key.h"
 #include "server/metrics/compilations.h"
 #include "server/model_bringer.h"
-#include "server/openapi/openapi_page.h"
-#include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
-#include "server/rest/rest_api.h"
-#include "server/text_api/text_api.h"
-#include "server/vision/vision_api.h"
+#include "server/resource_shares.h"
 
 namespace reprise {
 namespace {
-
-// How long answers that are ready may take to reach their clients.
-constexpr std::chrono::seconds kFlushTime(5);
-// Calls are refused until none came for this time: one that meets the closing of its connection is
-// cancelled, which tells its client less. A client that keeps calling does not delay the end.
-constexpr std::chrono::milliseconds kQuietTime(200);
-constexpr std::chrono::seconds kLongestRefusing(2);
-// Clients that are sent elsewhere may take this time to go.
-constexpr std::chrono::seconds kLongestLeaving(3);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;
@@ -55,11 +40,6 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
 Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
-
-// Returns the most threads of one replay.
-int ThreadsPerStream(const Options& options, int cores) {
-  return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
-}
 
 // Without OpenBLAS other kernels serve, more slowly where OpenBLAS is the best there is; a user who
 // asked for it by name gets an error.
@@ -106,51 +86,6 @@ absl::Status FewAddresses(int64_t left, int64_t needed, int streams) {
                    needed, " are needed with ", streams, " streams (--streams)"));
 }
 
-// Threads that capture.
-int UrgentThreads(int cores) { return std::max(1, cores / 2); }
-int BehindThreads(int cores) { return std::max(1, cores / 8); }
-constexpr int kTuningThreads = 1;
-
-// Returns the most that all arenas may take together. More than the machine or the container has
-// would end the process: a quarter is left to weights and the rest.
-int64_t AllArenaBytes(const Options& options) {
-  if (options.arena_memory_mb > 0) return options.arena_memory_mb << 20;
-  return AvailableMemoryBytes() / 4 * 3;
-}
-
-// Returns the most that requests may take together where their data decide how much.
-int64_t DataBytes(const Options& options) {
-  return options.data_memory_mb > 0 ? options.data_memory_mb << 20 : AvailableMemoryBytes() / 8;
-}
-
-// Returns the most that the arena of one stream, or of one thread that captures, may take.
-size_t ArenaBytes(const Options& options, int cores) {
-  const int streams = options.streams > 0 ? options.streams : cores;
-  if (options.arena_memory_mb == 0) {
-    // Where addresses are scarce, all streams together get at most half of them.
-    const auto addresses = static_cast<size_t>(FreeAddressBytes()) / 2;
-    return std::min({StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)),
-                     addresses / static_cast<size_t>(std::max(streams, 4))});
-  }
-  const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
-  return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
-                                   kTuningThreads);
-}
-
-// Returns how long requests may take to end: the steps after them have a moment of their own, so
-// that all of it is done within the time of --exit-timeout-secs.
-std::chrono::nanoseconds DrainTime(const Options& options) {
-  const std::chrono::nanoseconds all = std::chrono::seconds(options.exit_timeout_secs);
-  return all - std::min<std::chrono::nanoseconds>(all / 4, std::chrono::seconds(2));
-}
-
-// `most`, or less where `end` is near: the rest is for the steps after it.
-std::chrono::nanoseconds UpTo(std::chrono::nanoseconds most,
-                              std::chrono::steady_clock::time_point end) {
-  const std::chrono::nanoseconds left = end - std::chrono::steady_clock::now();
-  return std::clamp(left / 3, std::chrono::nanoseconds(0), most);
-}
-
 std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const GraphDumps& dumps) {
   if (!dumps.wanted()) return nullptr;
   return
@@ -173,11 +108,6 @@ std::vector<LogField> CaptureFields(const MissRecord& record, const std::string&
   if (!record.cause.empty()) fields.push_back({"cause", record.cause});
   return fields;
 }
-
-// The header of answers that says which of several servers has answered.
-constexpr char kInstance[] = "x-reprise-instance";
-
-absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
@@ -203,7 +133,10 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                           : [this](const std::string& model,
                                    const ReplayRecord& record) { OnReplay(model, record); }),
       traces_(TraceSender::Open(options, version, catalogue_.server(), log_)),
-      events_(catalogue_, log, request_log_),
+      prefixes_(options.prefix_events.port < 0
+                    ? nullptr
+                    : std::make_unique<PrefixPublisher>(options.instance)),
+      events_(catalogue_, log, request_log_, prefixes_.get()),
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
@@ -437,150 +370,6 @@ absl::Status Daemon::StartStreams() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endpoint,
-                                                            bool is_admin_port) {
-  ASSIGN_OR_RETURN(
-      Http2ServerOptions options,
-      GrpcPortOptions(options_, cores_.cores(), in_flight_.limits(), repository_, log_));
-  options.address = endpoint.address;
-  options.port = endpoint.port;
-  if (!options_.instance.empty()) options.rpc.head_fields = {{kInstance, options_.instance}};
-  options.rpc.add_trailers = [this](const CallHead& head, Http2Fields& trailers) {
-    load_reports_.AddTo(head, trailers);
-  };
-  LoadReportService::Source load;
-  if (load_reports_.has_stream()) load = [this] { return load_reports_.Now(); };
-  if (request_log_.every()) {
-    options.rpc.on_end = [this](const CallHead& head, const absl::Status& status,
-                                std::chrono::nanoseconds took) {
-      request_log_.OnRpc(head, status, took);
-    };
-  }
-  return RpcServer::Start(
-      std::move(options), in_flight_,
-      {.repository = &repository_,
-       .inference = &inference_,
-       .tokens = &tokens_,
-       .regions = regions_.get(),
-       .state = &state_,
-       .readiness = &readiness_,
-       .clock = &clock_,
-       .log = &log_levels_,
-       .tracer = tracer(),
-       .version = version_},
-      {.engine = &engine_,
-       .repository = &repository_,
-       .catalogue = &catalogue_,
-       .may_administer =
-           [this, is_admin_port](const CallHead& head) {
-             return door_->Check(Right::kAdmin, head, is_admin_port);
-           },
-       .version = version_,
-       .device = device_text_,
-       .streams = static_cast<int>(arenas_.size()),
-       .threads_per_stream =
-           options_.threads_per_stream > 0 ? options_.threads_per_stream : cores_.cores(),
-       .max_cache_bytes = engine_.options().cache_bytes,
-       .started = std::chrono::system_clock::now(),
-       .grpc_and_http_ports = [this] { return Ports(); }},
-      std::move(load), door_->ForRpc(is_admin_port));
-}
-
-absl::Status Daemon::OpenHttp() {
-  const PageContext pages = {.repository = &repository_,
-                             .engine = &engine_,
-                             .catalogue = &catalogue_,
-                             .state = &state_,
-                             .readiness = &readiness_,
-                             .grpc_and_http_ports = [this] { return Ports(); },
-                             .version = version_,
-                             .device = device_text_};
-  AddPages(pages, http_router_);
-  if (options_.page) {
-    AddLivePage({.pages = pages, .texts = &texts_, .started = std::chrono::system_clock::now()},
-                http_router_);
-  }
-  AddRestApi({.repository = &repository_,
-              .inference = &inference_,
-              .tokens = &tokens_,
-              .regions = regions_.get(),
-              .state = &state_,
-              .engine = &engine_,
-              .catalogue = &catalogue_,
-              .log = &log_levels_,
-              .tracer = tracer(),
-              .parsing = &parsing_,
-              .version = version_},
-             http_router_);
-  AddVisionApi({.repository = &repository_, .inference = &inference_, .clock = &clock_}, parsing_,
-               http_router_);
-  ASSIGN_OR_RETURN(HttpServerOptions options,
-                   HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
-  ASSIGN_OR_RETURN(HttpServerOptions of_metrics, MetricsPortOptions(options_, log_));
-  options.add_fields = [this](const HttpRequest& request, HttpFields& fields) {
-    if (!options_.instance.empty()) fields.emplace_back(kInstance, options_.instance);
-    load_reports_.AddTo(request, fields);
-  };
-  if (request_log_.every()) {
-    const auto tell = [this](const AnsweredRequest& request) { request_log_.OnHttp(request); };
-    options.on_answer = of_metrics.on_answer = tell;
-  }
-  RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
-  texts_.SetBackground([this](std::function<void()> work) { text_threads_.Run(std::move(work)); });
-  AddTextApi({.texts = {.held = &held_texts_,
-                        .repository = &repository_,
-                        .models = &texts_,
-                        .inference = &inference_,
-                        .threads = &text_threads_,
-                        .clock = &clock_},
-              .tokens = &tokens_,
-              .captures = [this](const std::string& model) { return CapturesOf(model); },
-              .parsing = &parsing_,
-              .version = version_},
-             http_router_);
-  AddOpenApi(version_, http_router_);
-  ASSIGN_OR_RETURN(http_,
-                   HttpServer::Start(options_.http, options, door_->ForHttp(http_router_, false)));
-  if (options_.admin.port >= 0) {
-    ASSIGN_OR_RETURN(
-        admin_, HttpServer::Start(options_.admin, options, door_->ForHttp(http_router_, true)));
-  }
-  AddMetricsPage(pages, metrics_router_);
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, of_metrics,
-                                               door_->ForHttp(metrics_router_, false)));
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::OpenPorts() {
-  ASSIGN_OR_RETURN(
-      door_, FrontDoor::Open(options_, clock_, catalogue_.server(), tracer(),
-                             [this](const absl::Status& why) {
-                               log_(LogLevel::kError,
-                                    absl::StrCat("the keys are as they were: ", why.message()));
-                             }));
-  ASSIGN_OR_RETURN(rpc_, OpenGrpc(options_.grpc, false));
-  if (options_.admin_grpc.port >= 0) {
-    const Endpoint endpoint = {.address = options_.admin.address, .port = options_.admin_grpc.port};
-    ASSIGN_OR_RETURN(admin_rpc_, OpenGrpc(endpoint, true));
-  }
-  RETURN_IF_ERROR(OpenHttp());
-  ports_are_open_ = true;
-  load_reports_.Now();  // rates of the next one are of the time since now
-  std::string admin;
-  if (admin_ != nullptr) {
-    absl::StrAppend(&admin, ", admin ", HostAndPort(options_.admin.address, admin_->port()));
-  }
-  if (admin_rpc_ != nullptr) {
-    absl::StrAppend(&admin, ", admin grpc ",
-                    HostAndPort(options_.admin.address, admin_rpc_->port()));
-  }
-  log_(LogLevel::kInfo,
-       absl::StrCat("listening: grpc ", HostAndPort(options_.grpc.address, rpc_->port()), ", http ",
-                    HostAndPort(options_.http.address, http_->port()), ", metrics ",
-                    HostAndPort(options_.metrics.address, metrics_->port()), admin));
-  return absl::OkStatus();
-}
-
 void Daemon::OnSettled() {
   int64_t ready = 0, refused = 0;
   std::vector<std::string> failed;
@@ -635,6 +424,10 @@ void Daemon::MeasureLoad() {
   metrics.requests_running->Set(static_cast<double>(load.running.requests));
   metrics.tokens_waiting->Set(static_cast<double>(load.waiting.tokens));
   metrics.tokens_running->Set(static_cast<double>(load.running.tokens));
+  const EventCounts& counts = events_.counts();
+  const int64_t pages = counts.pages;
+  metrics.kv_cache_utilization->Set(
+      pages == 0 ? 0 : static_cast<double>(counts.pages_used) / static_cast<double>(pages));
   metrics.utilization->Set(std::clamp(
       busy_.Measure(clock_.NowNs(), {load.busy_ns}).Rate(0) / static_cast<double>(arenas_.size()),
       0.0, 1.0));
@@ -657,34 +450,6 @@ LoadReports::Report Daemon::ReportLoad() {
                               .pages = counts.pages});
 }
 
-void Daemon::Leave() {
-  // Before the start is over no load balancer sends requests.
-  const bool was_serving = state_.state() != ServerState::State::kStarting;
-  state_.SetLeaving();
-  catalogue_.server().draining->Set(1);
-  readiness_.Now();
-  http_->Drain();
-  if (options_.drain_grace_secs == 0 || !was_serving) return;
-  log_(LogLevel::kInfo, absl::StrCat("requests are served for ", options_.drain_grace_secs,
-                                     " s more, so that clients see that the server leaves"));
-  std::this_thread::sleep_for(std::chrono::seconds(options_.drain_grace_secs));
-  // Clients that have not looked are sent elsewhere: connections end, and none can be made.
-  // Requests on the remaining ones are still served.
-  const auto end = std::chrono::steady_clock::now() + kLongestLeaving;
-  for (HttpServer* server : {http_.get(), admin_.get()}) {
-    if (server != nullptr) server->Leave();
-  }
-  rpc_->Leave(end);
-  if (admin_rpc_ != nullptr) admin_rpc_->Leave(end);
-  http_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now());
-}
-
-std::chrono::seconds Daemon::ExitTime(const Options& options) {
-  if (options.drain_grace_secs == 0) return TimeAfterGrace(options);
-  return std::chrono::seconds(options.drain_grace_secs) +
-         std::chrono::ceil<std::chrono::seconds>(kLongestLeaving) + TimeAfterGrace(options);
-}
-
 void Daemon::CountStuck(int more, const StuckRun& run) {
   const int64_t seconds = (clock_.NowNs() - run.since_ns) / 1'000'000'000;
   const int stuck = state_.AddStuck(more);
@@ -700,95 +465,6 @@ void Daemon::CountStuck(int more, const StuckRun& run) {
                       " streams are stuck"));
   }
   readiness_.Update();
-}
-
-void Daemon::Drain(std::function<void(const char* step)> on_step) {
-  on_step_ = std::move(on_step);
-  on_step_("requests");
-  Leave();
-  state_.SetDraining();
-  scheduler_.StopAccepting(Stopping());
-  const std::chrono::nanoseconds patience = DrainTime(options_);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto end = begin + patience, all_end = begin + TimeAfterGrace(options_);
-  if (!scheduler_.WaitUntilIdle(patience)) {
-    log_(LogLevel::kWarning,
-         FormatText("requests are left after %.1f s; those that wait are refused, and those that "
-                    "run are stopped",
-                    std::chrono::duration<double>(patience).count()));
-    scheduler_.Shutdown(Stopping());
-    scheduler_.StopRuns(Stopping());
-  }
-  sequences_.Close(Stopping());
-  FinishGenerations(end);
-  // Clients that wait for a model are told.
-  on_step_("models that are loaded");
-  repository_.Stop();
-  on_step_("clients that read their answers");
-  // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
-  // such as a watch of the health service.
-  // Those whose answers were ended just now are told why.
-  const auto told = std::max<std::chrono::steady_clock::time_point>(
-      end, std::chrono::steady_clock::now() + UpTo(kLongestRefusing, all_end));
-  const auto left = [told] { return told - std::chrono::steady_clock::now(); };
-  if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
-      !http_->WaitUntilSent(kQuietTime.zero(), left())) {
-    log_(LogLevel::kWarning,
-         FormatText("clients have not read their answers after %.1f s; they are cut off",
-                    std::chrono::duration<double>(patience).count()));
-  } else {
-    rpc_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
-    http_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
-  }
-  const auto cut = std::chrono::steady_clock::now() + UpTo(kFlushTime, all_end);
-  rpc_->Shutdown(cut);
-  if (admin_rpc_ != nullptr) admin_rpc_->Shutdown(cut);
-  if (traces_ != nullptr) traces_->Finish(UpTo(kFlushTime, all_end));
-  on_step_("the recipe store");
-  store_.Finish();
-  engine_.SaveUsage(UsageKeeper::When::kNow);
-  metrics_file_->Finish();
-}
-
-void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
-  constexpr std::chrono::milliseconds kLook(5);
-  std::vector<std::weak_ptr<GenerationLoop>> all;
-  {
-    MutexLock lock(generations_mutex_);
-    all = generations_;
-  }
-  for (const std::weak_ptr<GenerationLoop>& one : all) {
-    const std::shared_ptr<GenerationLoop> generation = one.lock();
-    if (generation == nullptr) continue;
-    while (!generation->idle() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(kLook);
-    }
-    generation->Finish();
-  }
-}
-
-Daemon::~Daemon() {
-  scheduler_.Shutdown(Stopping());
-  sequences_.Close(Stopping());
-  sequences_.Stop();
-  // They tell tokens to the ports.
-  FinishGenerations(std::chrono::steady_clock::now());
-  repository_.Stop();  // Its threads report changes to the ports.
-  on_step_("streams that run");
-  dispatcher_.reset();
-  text_threads_.Stop();
-  on_step_("captures");
-  // The results would not be used, and the captures' callbacks end in the scheduler.
-  captures_.Stop();
-  metrics_file_->Finish();
-  on_step_("the recipe store");
-  store_.Finish();
-  on_step_("connections");
-  metrics_.reset();
-  admin_.reset();
-  http_.reset();
-  admin_rpc_.reset();
-  rpc_.reset();
 }
 
 }  // namespace reprise

@@ -39,6 +39,7 @@
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/prefixes/prefix_publisher.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/readiness.h"
 #include "server/repository/repository.h"
@@ -101,7 +102,7 @@ class Daemon {
     return {rpc_->port(), http_->port()};
   }
   absl::Status StartStreams();
-  // A loader thread's work: a version and its queue.
+  // Does a loader thread's work: a version and its queue.
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
                                                             const std::string& folder,
                                                             const ModelSettings& settings,
@@ -115,13 +116,13 @@ class Daemon {
   void OnReadiness(const Readiness& readiness);
   // Returns the recipes that the newest version of `model` has captured.
   int64_t CapturesOf(const std::string& model);
-  // Null where requests are not traced.
+  // Returns nullptr where requests are not traced.
   Tracer* tracer() const { return traces_ == nullptr ? nullptr : &traces_->tracer(); }
   // Sets the gauges of waiting and running requests.
   void MeasureLoad();
   // Returns the load as balancers read it.
   LoadReports::Report ReportLoad();
-  // A stream is stuck (1), or one that was has come back (-1).
+  // Counts a stream that is stuck (1), or one that has come back (-1).
   void CountStuck(int more, const StuckRun& run);
   static std::chrono::seconds TimeAfterGrace(const Options& options) {
     return std::max(std::chrono::seconds(options.exit_timeout_secs), std::chrono::seconds(3));
@@ -144,7 +145,8 @@ class Daemon {
   Catalogue catalogue_;
   std::unique_ptr<MetricsFile> metrics_file_;
   MetricsObserver observer_;
-  const std::unique_ptr<TraceSender> traces_;  // null: requests are not traced
+  const std::unique_ptr<TraceSender> traces_;        // null: requests are not traced
+  const std::unique_ptr<PrefixPublisher> prefixes_;  // null: no router is told
   CountingEvents events_;
   ServerState state_;
   CounterWindow<1> busy_;

@@ -56,12 +56,12 @@ class Log {
   LogSwitch& levels() { return levels_; }
   bool Wants(LogLevel level) const { return levels_.Wants(level); }
   void Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields = {});
-  // The same for an event that people read as one sentence: `sentence` in text, in JSON `event` and
+  // Writes an event that people read as one sentence: `sentence` in text, in JSON `event` and
   // its fields.
   void WriteEvent(LogLevel level, absl::string_view sentence, absl::string_view event,
                   absl::Span<const LogField> fields);
-  // A debug line of a module, which the level of all does not hold back: LogSwitch::Wants(module)
-  // was asked.
+  // Writes a debug line of a module, which the level of all does not hold back:
+  // LogSwitch::Wants(module) was asked.
   void WriteOf(LogModule module, absl::string_view message);
   // Write as a function. The log outlives it.
   LogFunction function() {

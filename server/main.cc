@@ -37,8 +37,8 @@ constexpr int kExitCompiled = 3;
 // The collector of the log may take this time for the last lines.
 constexpr std::chrono::milliseconds kLastLinesTime(500);
 
-// Every thread inherits the mask, so that only threads that ask get these signals. A terminal that
-// is closed ends its processes with SIGHUP, except those started with nohup.
+// Blocks signals on all threads, which inherit the mask: only threads that ask get them. A terminal
+// that is closed ends its processes with SIGHUP, except those started with nohup.
 sigset_t BlockEndingSignals() {
   sigset_t signals;
   sigemptyset(&signals);

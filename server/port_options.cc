@@ -30,13 +30,13 @@ ConnectionShares SharesOf(const Options& options) {
   return ShareConnections(DescriptorLimit(), ports);
 }
 
-// A message is there as bytes and in its decoded form for a moment.
+// Returns the most bytes. A message is there as bytes and in its decoded form for a moment.
 int64_t MostMessageBytes(const ByteLimits& limits) {
   const int64_t most = std::min(limits.max_bytes, limits.max_connection_bytes) / 2;
   return std::min<int64_t>(most, std::numeric_limits<int32_t>::max());
 }
 
-// Null where the port is plain.
+// Returns nullptr where the port is plain.
 absl::StatusOr<std::shared_ptr<TlsContext>> MakeTls(const TlsOptions& options, const char* protocol,
                                                     const LogFunction& log) {
   if (!options.use) return nullptr;

@@ -38,14 +38,18 @@ class CountingModelEvents final : public ModelEvents {
  public:
   CountingModelEvents(std::shared_ptr<EventCounts> counts, Catalogue& catalogue,
                       ModelMetrics& metrics, std::string name, std::string version, Log& log,
-                      const RequestLog& requests)
+                      const RequestLog& requests, PrefixPublisher* prefixes)
       : counts_(std::move(counts)),
         catalogue_(catalogue),
         metrics_(metrics),
         name_(std::move(name)),
         version_(std::move(version)),
         log_(log),
-        requests_(requests) {}
+        requests_(requests) {
+    if (prefixes != nullptr) {
+      prefixes_ = std::make_unique<PrefixPublisher::Pages>(*prefixes, name_, version_);
+    }
+  }
 
   ~CountingModelEvents() override { CountPages(GenerationRecord()); }
 
@@ -87,6 +91,10 @@ class CountingModelEvents final : public ModelEvents {
     add(metrics_.draft_tokens, "right", record.drafts_right, generated_.drafts_right);
     add(metrics_.draft_tokens, "wrong", record.drafts_wrong, generated_.drafts_wrong);
     generated_ = record;
+  }
+
+  void OnPage(const PageChange& change) override {
+    if (prefixes_ != nullptr) prefixes_->OnPage(change);
   }
 
   void OnCarried(int64_t tokens, int64_t bytes) override {
@@ -238,16 +246,19 @@ class CountingModelEvents final : public ModelEvents {
   GenerationRecord generated_;  // as it was last told
   SequenceRecord sequences_;    // the same
   const RequestLog& requests_;
+  std::unique_ptr<PrefixPublisher::Pages> prefixes_;  // null: no router is told
 };
 
 }  // namespace
 
-CountingEvents::CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests)
+CountingEvents::CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests,
+                               PrefixPublisher* prefixes)
     : catalogue_(catalogue),
       log_(log),
       requests_(requests),
+      prefixes_(prefixes),
       unknown_(std::make_unique<CountingModelEvents>(counts_, catalogue, catalogue.Unknown(), "",
-                                                     "", log_, requests_)) {}
+                                                     "", log_, requests_, nullptr)) {}
 
 CountingEvents::~CountingEvents() = default;
 
@@ -256,7 +267,7 @@ std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
   ModelMetrics& metrics = catalogue_.Model(name, version);
   metrics.asked_for->Set(1);
   return std::make_unique<CountingModelEvents>(counts_, catalogue_, metrics, name, version, log_,
-                                               requests_);
+                                               requests_, prefixes_);
 }
 
 void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }

@@ -8,6 +8,7 @@
 
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
+#include "server/prefixes/prefix_publisher.h"
 #include "server/repository/events.h"
 #include "server/request_log.h"
 
@@ -21,10 +22,12 @@ struct EventCounts {
   std::atomic<int64_t> pages{0};
 };
 
-// Catalogue and logs outlive the object and all that it makes.
+// Catalogue, logs and publisher outlive the object and all that it makes.
 class CountingEvents final : public ServerEvents {
  public:
-  CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests);
+  // `prefixes`: gets the pages of models that make tokens; null: none does.
+  CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests,
+                 PrefixPublisher* prefixes);
   ~CountingEvents() override;
   std::unique_ptr<ModelEvents> ForModel(const std::string& name,
                                         const std::string& version) override;
@@ -36,6 +39,7 @@ class CountingEvents final : public ServerEvents {
   Catalogue& catalogue_;
   Log& log_;
   const RequestLog& requests_;
+  PrefixPublisher* const prefixes_;
   const std::shared_ptr<EventCounts> counts_ = std::make_shared<EventCounts>();
   const std::unique_ptr<ModelEvents> unknown_;
 };

@@ -26,7 +26,7 @@ class StoreKeeper {
   StoreKeeper(const StoreKeeper&) = delete;
   StoreKeeper& operator=(const StoreKeeper&) = delete;
 
-  // Null where none was asked for, or it cannot be used.
+  // Returns nullptr where none was asked for, or it cannot be used.
   RecipeStore* store() const { return store_.get(); }
   // Begins to write; calls `tick` every few seconds, on the thread that writes, until Finish().
   void Start(std::function<void()> tick);

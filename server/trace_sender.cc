@@ -20,7 +20,7 @@ namespace {
 constexpr char kPath[] = "/v1/traces";
 constexpr int64_t kMostAnswerBytes = 1 << 20;
 
-// A variable of OpenTelemetry's own, which its other programs read as well; "" where it is not set.
+// Returns a variable of OpenTelemetry's own, which its other programs read too; "" if it is unset.
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;

@@ -18,7 +18,7 @@ namespace reprise {
 
 class TraceSender {
  public:
-  // Null without --trace-endpoint. `metrics` and the objects that `log` uses outlive it.
+  // Returns nullptr without --trace-endpoint. `metrics` and the objects that `log` uses outlive it.
   static std::unique_ptr<TraceSender> Open(const Options& options, const std::string& version,
                                            const ServerMetrics& metrics, LogFunction log);
 

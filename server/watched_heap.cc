@@ -33,7 +33,7 @@ size_t MostSpare() { return std::uncaught_exceptions() > 0 ? kSpareHeapBytes : S
 }  // namespace
 }  // namespace reprise
 
-// The other forms of the C++ library, except for aligned blocks, come down to these two.
+// Allocates, watched. All other forms of the C++ library but aligned blocks come down to these two.
 void* operator new(size_t bytes) {
   using reprise::WorkWatch;
   WorkWatch* const watch = WorkWatch::current();

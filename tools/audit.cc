@@ -185,9 +185,7 @@ void AddAudit(CLI::App& app, Action& action) {
       "audit", "Compare padded answers with the same requests computed alone; no server");
   command->footer(
       "A server does so with a share of its answers (--audit-share). Exit 1 if one differs.");
-  command->add_option("model", flags->path, "Path of a model.onnx")
-      ->required()
-      ->type_name("MODEL.onnx");
+  AddOption(*command, "model", flags->path, "MODEL.onnx", "Path of a model.onnx")->required();
   command
       ->add_option("--requests", flags->requests,
                    "A request as JSON, as for infer and as --audit-dir keeps it, or a recording of "

@@ -150,19 +150,13 @@ void AddBisect(CLI::App& app, Action& action) {
   command->footer(
       "Passes that join or replace nodes, then kernels, are switched off by halves. Right is each\n"
       "node as the file has it, by its reference kernel. Exit 1 if something is at fault.");
-  command->add_option("model", flags->path, "Path of a model.onnx")
-      ->required()
-      ->type_name("MODEL.onnx");
+  AddOption(*command, "model", flags->path, "MODEL.onnx", "Path of a model.onnx")->required();
   CLI::Option* inputs =
-      command
-          ->add_option("-i,--inputs", flags->inputs,
-                       "JSON with the inputs, or a file of it, as for infer; made up without it")
-          ->type_name("JSON|FILE");
-  command
-      ->add_option("--sizes", flags->sizes,
-                   "Sizes of made-up inputs: a bucket, or a size for each axis")
-      ->excludes(inputs)
-      ->type_name("AXIS=SIZE,...");
+      AddOption(*command, "-i,--inputs", flags->inputs, "JSON|FILE",
+                "JSON with the inputs, or a file of it, as for infer; made up without it");
+  AddOption(*command, "--sizes", flags->sizes, "AXIS=SIZE,...",
+            "Sizes of made-up inputs: a bucket, or a size for each axis")
+      ->excludes(inputs);
   command
       ->add_option("--tolerance", flags->options.tolerance,
                    "Largest difference of right answers, as a part of an output's largest number")

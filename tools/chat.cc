@@ -334,7 +334,7 @@ class Chat {
     messages_ = ChatJson::array();
     if (!system_.empty()) messages_.push_back({{"role", "system"}, {"content", system_}});
   }
-  // True: the message was a command. `leave`: it ends the chat.
+  // Returns whether the message was a command. `leave`: it ends the chat.
   bool TakeCommand(const std::string& text, bool& leave) {
     if (text == "/bye" || text == "/exit" || text == "/quit") {
       leave = true;
@@ -434,21 +434,17 @@ void AddChat(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("chat", "Talk to a model, in this process or with a server");
   command->footer("Each line of the input is a message; /help lists the commands.");
-  command
-      ->add_option("model", flags->model,
-                   "File or folder of a model; with --server the name of one of its models")
-      ->required()
-      ->type_name("MODEL");
+  AddOption(*command, "model", flags->model, "MODEL",
+            "File or folder of a model; with --server the name of one of its models")
+      ->required();
   flags->server.Add(*command);
   const CLI::Option* server = command->get_option("--server");
-  command->add_option("--system", flags->system, "System prompt")->type_name("TEXT");
-  command->add_option("--json-schema", flags->schema_file, "Answers are JSON of this schema")
-      ->type_name("FILE");
-  command
-      ->add_option("--tools", flags->tools_file,
-                   "Tools that the model may call, a JSON list as OpenAI has it; you give the "
-                   "results")
-      ->type_name("FILE");
+  AddOption(*command, "--system", flags->system, "TEXT", "System prompt");
+  AddOption(*command, "--json-schema", flags->schema_file, "FILE",
+            "Answers are JSON of this schema");
+  AddOption(*command, "--tools", flags->tools_file, "FILE",
+            "Tools that the model may call, a JSON list as OpenAI has it; you give the "
+            "results");
   SamplingOptions& sampling = flags->sampling;
   command->add_option("--max-tokens", sampling.max_tokens,
                       "Most new tokens of an answer; the context's end if not given");

@@ -197,9 +197,8 @@ void AddCheck(CLI::App& app, Action& action) {
   command->footer(
       "Exit 0 if it can, 1 if not, with every reason: the same that a server would give.\n"
       "Loads the model with its weights and measures its certificate, as a server does.");
-  CLI::Option* model =
-      command->add_option("model", flags->path, "Path of a model.onnx, or of a folder that has one")
-          ->type_name("MODEL.onnx");
+  CLI::Option* model = AddOption(*command, "model", flags->path, "MODEL.onnx",
+                                 "Path of a model.onnx, or of a folder that has one");
   CLI::Option* ops =
       command->add_flag("--ops", flags->ops,
                         "Print the facts known about each op, and the missing ones; needs no "
@@ -208,19 +207,15 @@ void AddCheck(CLI::App& app, Action& action) {
   command->add_option("--variant", flags->variant,
                       "Which file of the folder: int8 takes model_int8.onnx");
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
-  command
-      ->add_option("--buckets", flags->buckets,
-                   "AXIS=SIZES: buckets of an axis, as `reprise.buckets.AXIS` of config.pbtxt")
-      ->type_name("AXIS=SIZES")
+  AddOption(*command, "--buckets", flags->buckets, "AXIS=SIZES",
+            "AXIS=SIZES: buckets of an axis, as `reprise.buckets.AXIS` of config.pbtxt")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
         ModelOptions ignored;
         return AddBuckets(text, ignored);
       });
-  command
-      ->add_option("--rank", flags->ranks,
-                   "INPUT=RANK: rank of an input whose shape the file does not declare")
-      ->type_name("INPUT=RANK")
+  AddOption(*command, "--rank", flags->ranks, "INPUT=RANK",
+            "INPUT=RANK: rank of an input whose shape the file does not declare")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
         InputRanks ignored;
@@ -234,37 +229,29 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--packing", flags->packing,
                    "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
       ->check(CLI::IsMember({"auto", "off"}));
-  command
-      ->add_option("--promote", flags->promote,
-                   "Constants that become optional inputs, as `reprise.promote` of config.pbtxt")
-      ->type_name("NAME,...")
+  AddOption(*command, "--promote", flags->promote, "NAME,...",
+            "Constants that become optional inputs, as `reprise.promote` of config.pbtxt")
       ->delimiter(',')
       ->allow_extra_args(false);
   AddJson(*command, flags->json);
-  command
-      ->add_option("--metrics-file", flags->metrics_file,
-                   "Write a log of the compiles as JSON, in the form of reprised --metrics-file")
-      ->type_name("FILE");
+  AddOption(*command, "--metrics-file", flags->metrics_file, "FILE",
+            "Write a log of the compiles as JSON, in the form of reprised --metrics-file");
   CLI::Option* precision = command->add_flag(
       "--precision", flags->precision,
       "Print which nodes can round, which of them a goal lets round, their error and gain, and the "
       "error that each choice makes");
-  command
-      ->add_option("--precision-goal", flags->precision_goal,
-                   "The goal that nodes are chosen by, as `reprise.precision` of config.pbtxt: "
-                   "auto:COSINE, fast or fast:COSINE; fast if not given")
-      ->needs(precision)
-      ->type_name("GOAL");
+  AddOption(*command, "--precision-goal", flags->precision_goal, "GOAL",
+            "The goal that nodes are chosen by, as `reprise.precision` of config.pbtxt: "
+            "auto:COSINE, fast or fast:COSINE; fast if not given")
+      ->needs(precision);
   command
       ->add_option("--precision-ops", flags->precision_ops,
                    "A choice to measure as well, as `reprise.precision_ops` of config.pbtxt; @FILE "
                    "is next to the model")
       ->needs(precision);
-  command
-      ->add_option("--bucket", flags->bucket,
-                   "Sizes to measure at: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
-      ->needs(precision)
-      ->type_name("BUCKET");
+  AddOption(*command, "--bucket", flags->bucket, "BUCKET",
+            "Sizes to measure at: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+      ->needs(precision);
   command
       ->add_option("--inputs", flags->inputs_file,
                    "JSON with the inputs to measure with, as for infer; random if not given")

@@ -12,10 +12,9 @@ namespace reprise::cli {
 CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning) {
   std::vector<std::string> names;
   for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
-  return command.add_option("--max-isa", name, meaning)
+  return AddOption(command, "--max-isa", name, "ISA", meaning)
       ->check(CLI::IsMember(names))
       ->check([](const std::string& asked) { return WhyNotIsa(asked); })
-      ->type_name("ISA")
       ->capture_default_str();
 }
 

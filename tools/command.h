@@ -9,19 +9,9 @@
 
 namespace reprise::cli {
 
-void AddAudit(CLI::App& app, Action& action);
-void AddBisect(CLI::App& app, Action& action);
-void AddChat(CLI::App& app, Action& action);
-void AddCheck(CLI::App& app, Action& action);
-void AddDiff(CLI::App& app, Action& action);
-void AddDynamicity(CLI::App& app, Action& action);
-void AddGenerate(CLI::App& app, Action& action);
-void AddGraph(CLI::App& app, Action& action);
-void AddPlan(CLI::App& app, Action& action);
-void AddRecompiles(CLI::App& app, Action& action);
-void AddReplay(CLI::App& app, Action& action);
-void AddRewrite(CLI::App& app, Action& action);
-// Both print a summary of all commands of `app`; `version` is the program's, "0.1.0".
+AddCommand AddAudit, AddBisect, AddChat, AddCheck, AddDiff, AddDynamicity, AddGenerate, AddGraph,
+    AddPlan, AddRecompiles, AddReplay, AddRewrite;
+// Add commands that print a summary of all commands of `app`; `version` is the program's, "0.1.0".
 void AddCompletion(CLI::App& app, Action& action, const std::string& version);
 void AddMan(CLI::App& app, Action& action, const std::string& version);
 

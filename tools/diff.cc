@@ -212,10 +212,10 @@ void AddDiff(CLI::App& app, Action& action) {
       "and\n"
       "WAS. Rows are marked | where both sides differ, < and > where only one has them.");
   flags->server.Add(*command);
-  command->add_option("was", flags->was, "One side")->required()->type_name("WAS");
-  command->add_option("now", flags->now, "The other side")->required()->type_name("NOW");
-  command->add_option("--store", flags->store, "Look for keys in this folder of --recipe-cache")
-      ->type_name("DIR");
+  AddOption(*command, "was", flags->was, "WAS", "One side")->required();
+  AddOption(*command, "now", flags->now, "NOW", "The other side")->required();
+  AddOption(*command, "--store", flags->store, "DIR",
+            "Look for keys in this folder of --recipe-cache");
   command->add_option("--width", flags->options.width, "Characters of a line")
       ->check(CLI::Range(43, 10'000))
       ->capture_default_str();

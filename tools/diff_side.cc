@@ -1,6 +1,5 @@
 #include "tools/diff_side.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>

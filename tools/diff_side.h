@@ -2,7 +2,6 @@
 // source.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

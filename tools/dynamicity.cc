@@ -30,7 +30,7 @@ struct DynamicityFlags {
   bool json = false;
 };
 
-// The one optional argument names a file, a server, or a model.
+// Resolves the one optional argument, which names a file, a server, or a model.
 void Resolve(DynamicityFlags& flags) {
   if (flags.what.empty() || !flags.file.empty()) return;
   if (absl::EndsWith(flags.what, ".csv") || absl::EndsWith(flags.what, ".txt")) {
@@ -126,17 +126,15 @@ void AddDynamicity(CLI::App& app, Action& action) {
   command->add_option("what", flags->what,
                       "Only this model; or HOST:PORT, another server; or a file (.txt, .csv)");
   command->add_option("--version", flags->version, "Only this version");
-  command->add_option("--file", flags->file, "Judge shapes of this file; no server is asked")
-      ->type_name("SHAPES");
-  command
-      ->add_option("--shapes", flags->shapes,
-                   "Number of shapes to list, the most frequent "
-                   "first")
+  AddOption(*command, "--file", flags->file, "SHAPES",
+            "Judge shapes of this file; no server is asked");
+  AddOption(*command, "--shapes", flags->shapes, "N",
+            "Number of shapes to list, the most frequent "
+            "first")
       ->check(CLI::Range(1, 4096))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--dataset", flags->dataset, "Judge the batches of this data set")
-      ->type_name("DIR|FILE");
+      ->capture_default_str();
+  AddOption(*command, "--dataset", flags->dataset, "DIR|FILE",
+            "Judge the batches of this data set");
   command->add_option("--batch", flags->batches.batch, "Samples in each batch of the data set")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
@@ -144,8 +142,8 @@ void AddDynamicity(CLI::App& app, Action& action) {
       ->add_option("--pad", flags->pad,
                    "longest: pad to the longest of the batch; buckets:N: to one of N sizes; none")
       ->capture_default_str();
-  command->add_option("--crop", flags->crop, "Cut or pad the last dims of every sample to this")
-      ->type_name("HEIGHTxWIDTH");
+  AddOption(*command, "--crop", flags->crop, "HEIGHTxWIDTH",
+            "Cut or pad the last dims of every sample to this");
   command->add_flag("--csv", flags->csv, "Print only the whole table, as CSV");
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDynamicity(*flags); }; });

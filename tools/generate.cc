@@ -1,7 +1,6 @@
 // reprise generate: tokens of a decoder, made in this process.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -250,27 +249,21 @@ void AddGenerate(CLI::App& app, Action& action) {
       "ended, and its ids or its text. An encoder_model.onnx "
       "makes\n"
       "them with the decoder's files next to it.");
-  command->add_option("model", options->path, "Path of a model.onnx or a .gguf, or of its folder")
-      ->required()
-      ->type_name("MODEL.onnx");
-  command->add_option("--ids", options->prompts, "Prompt as token ids")
-      ->allow_extra_args(false)
-      ->type_name("ID,ID,...");
-  command->add_option("--text", options->texts, "Prompt as a text")
-      ->allow_extra_args(false)
-      ->type_name("TEXT");
-  command
-      ->add_option("--features", options->features,
-                   "Prompt for an encoder that takes no ids: float32 [1, ...]")
-      ->allow_extra_args(false)
-      ->type_name("FILE.npy");
-  command
-      ->add_option("--decoder-ids", options->decoder_ids,
-                   "First ids of the decoder of an encoder-decoder; the ids in its files if not "
-                   "given")
+  AddOption(*command, "model", options->path, "MODEL.onnx",
+            "Path of a model.onnx or a .gguf, or of its folder")
+      ->required();
+  AddOption(*command, "--ids", options->prompts, "ID,ID,...", "Prompt as token ids")
+      ->allow_extra_args(false);
+  AddOption(*command, "--text", options->texts, "TEXT", "Prompt as a text")
+      ->allow_extra_args(false);
+  AddOption(*command, "--features", options->features, "FILE.npy",
+            "Prompt for an encoder that takes no ids: float32 [1, ...]")
+      ->allow_extra_args(false);
+  AddOption(*command, "--decoder-ids", options->decoder_ids, "ID,ID,...",
+            "First ids of the decoder of an encoder-decoder; the ids in its files if not "
+            "given")
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("ID,ID,...");
+      ->allow_extra_args(false);
   SamplingOptions& sampling = options->sampling;
   command->add_option("--max-tokens", sampling.max_tokens, "Most new tokens of an answer")
       ->capture_default_str();

@@ -120,7 +120,7 @@ class Steps {
   bool found_ = false;
 };
 
-// The graph that recipes are compiled from, before anybody knows their sizes.
+// Prints the graph that recipes are compiled from, before their sizes are known.
 absl::Status PrintSymbolic(const GraphOptions& options) {
   Steps steps(options);
   ASSIGN_OR_RETURN(ImportedModel model, ImportOnnxFile(options.path));
@@ -194,28 +194,22 @@ void AddGraph(CLI::App& app, Action& action) {
       "and the graph is the one that a recipe of these sizes gets its kernels for. A line that\n"
       "begins with // is not part of the graph. A pass that runs again is a step of its own:\n"
       "canonicalize:2.");
-  command->add_option("model", options.path, "Path of a model.onnx")
-      ->required()
-      ->type_name("MODEL.onnx");
-  CLI::Option* bucket =
-      command->add_option("--bucket", options.bucket, "A bucket of the model, as b1_s128 or t512")
-          ->type_name("BUCKET");
-  command->add_option("--sizes", options.bucket, "A size for each axis, as batch=1,sequence=16")
-      ->excludes(bucket)
-      ->type_name("AXIS=SIZE,...");
+  AddOption(*command, "model", options.path, "MODEL.onnx", "Path of a model.onnx")->required();
+  CLI::Option* bucket = AddOption(*command, "--bucket", options.bucket, "BUCKET",
+                                  "A bucket of the model, as b1_s128 or t512");
+  AddOption(*command, "--sizes", options.bucket, "AXIS=SIZE,...",
+            "A size for each axis, as batch=1,sequence=16")
+      ->excludes(bucket);
   CLI::Option* after =
-      command->add_option("--after", options.after, "Print the graph after this step")
-          ->check([](const std::string& name) { return CheckName(name, /*steps=*/true); })
-          ->type_name("PASS");
+      AddOption(*command, "--after", options.after, "PASS", "Print the graph after this step")
+          ->check([](const std::string& name) { return CheckName(name, /*steps=*/true); });
   command->add_flag("--each", options.each, "Print the graph after every pass that changes it")
       ->excludes(after);
-  command
-      ->add_option("--without", options.without,
-                   "Leave this pass out; may be given more than "
-                   "once")
+  AddOption(*command, "--without", options.without, "PASS",
+            "Leave this pass out; may be given more than "
+            "once")
       ->allow_extra_args(false)
-      ->check([](const std::string& name) { return CheckName(name, /*steps=*/false); })
-      ->type_name("PASS");
+      ->check([](const std::string& name) { return CheckName(name, /*steps=*/false); });
   AddJson(*command, options.json);
   AddPrecision(*command, flags->precision, "As `reprise.precision` of config.pbtxt");
   command->callback([flags, &action] {

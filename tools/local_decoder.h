@@ -1,10 +1,8 @@
 // A decoder and its texts in the process of a command.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/generate/generator.h"

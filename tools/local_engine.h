@@ -20,8 +20,8 @@ struct LocalEngine {
         engine({.device = &device, .clock = &clock, .cores = &cores, .metrics_file = metrics_file},
                observer) {}
 
-  // As Engine::Load; inputs without a declared rank have the first usual one that the model takes.
-  // `options.ranks` says other ranks for them.
+  // Loads as Engine::Load does; inputs without a declared rank have the first usual one that the
+  // model takes. `options.ranks` says other ranks for them.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
   // Loads the model at `path`, packed where it can be. Nothing is answered, so that the
   // certificates are measured at small sizes alone.

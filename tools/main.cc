@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "client/cli/text_commands.h"
 #include "command_line/parse.h"
 #include "runtime/base/memory_net.h"

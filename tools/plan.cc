@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -46,6 +45,11 @@ struct PlanFlags {
   std::string times;     // "LENGTH:MS,..."; empty: the server's
   int streams = 1;       // streams of each server
   double memory_mb = 0;  // one server's; 0: not known
+  int servers = 0;       // whose load is asked for; 0: the fewest for `p99_ms`
+  double overhead_ms = 0;
+  int cores = 0;
+  double slowdown = 1;
+  double latency_ms = 0;
 };
 
 // The first error of a text, and where it is.
@@ -158,7 +162,12 @@ absl::Status RunReplicas(const PlanFlags& flags) {
   BoundaryCost cost;
   ASSIGN_OR_RETURN(const PlannedLengths lengths,
                    flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts, cost));
-  ReplicaTraffic traffic = {.rate = flags.rate, .streams = flags.streams};
+  ReplicaTraffic traffic = {.rate = flags.rate,
+                            .streams = flags.streams,
+                            .overhead_ms = flags.overhead_ms,
+                            .latency_ms = flags.latency_ms,
+                            .cores = flags.cores,
+                            .slowdown = flags.slowdown};
   if (!flags.times.empty()) {
     ASSIGN_OR_RETURN(traffic.ms, ParseTimes(flags.times));
   } else if (facts.measured) {
@@ -169,11 +178,17 @@ absl::Status RunReplicas(const PlanFlags& flags) {
         "`reprise bench --profile` measures them");
   }
   traffic.lengths = lengths.replays;
-  ASSIGN_OR_RETURN(const std::vector<ReplicaLoad> loads, PlanReplicas(traffic, flags.p99_ms));
-  if (flags.json) {
-    std::printf("%s", ReplicaJson(loads, traffic, flags.p99_ms, flags.memory_mb).c_str());
+  std::vector<ReplicaLoad> loads;
+  if (flags.servers > 0) {
+    loads.push_back(SimulateReplicas(traffic, flags.servers));
   } else {
-    command_line::Print(ReplicaText(loads, traffic, flags.p99_ms, flags.memory_mb));
+    ASSIGN_OR_RETURN(loads, PlanReplicas(traffic, flags.p99_ms));
+  }
+  const ReplicaQuestion question = {.p99_ms = flags.p99_ms, .memory_mb = flags.memory_mb};
+  if (flags.json) {
+    std::printf("%s", ReplicaJson(loads, traffic, question).c_str());
+  } else {
+    command_line::Print(ReplicaText(loads, traffic, question));
   }
   return absl::OkStatus();
 }
@@ -213,75 +228,90 @@ void AddPlan(CLI::App& app, Action& action) {
   command->footer(
       "A text file has a length a line; a CSV file a column `length` and, optionally, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
-  CLI::Option* file = command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
-                          ->type_name("FILE");
-  CLI::Option* from = command
-                          ->add_option("--from", flags->from,
-                                       "Use the lengths of the requests that this "
-                                       "server received")
-                          ->excludes(file)
-                          ->type_name("HOST:PORT");
+  CLI::Option* file =
+      AddOption(*command, "lengths", flags->file, "FILE", "File of lengths, .txt or .csv");
+  CLI::Option* from = AddOption(*command, "--from", flags->from, "HOST:PORT",
+                                "Use the lengths of the requests that this "
+                                "server received")
+                          ->excludes(file);
   flags->tls.Add(*command);
-  command->add_option("--model", flags->model, "Of the server; may be left out if it has one")
-      ->needs(from)
-      ->type_name("NAME");
+  AddOption(*command, "--model", flags->model, "NAME",
+            "Of the server; may be left out if it has one")
+      ->needs(from);
   command->add_option("--version", flags->version, "Of the model; the newest if left out")
       ->needs(from);
-  command
-      ->add_option("-b,--batch", flags->batch,
-                   "Rows that are padded together, to the longest, in the order of the file")
+  AddOption(*command, "-b,--batch", flags->batch, "N",
+            "Rows that are padded together, to the longest, in the order of the file")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->excludes(from)
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("-k,--buckets", flags->buckets, "Buckets of the lines to paste")
+      ->capture_default_str();
+  AddOption(*command, "-k,--buckets", flags->buckets, "K", "Buckets of the lines to paste")
       ->check(CLI::Range(1, static_cast<int>(kMostBoundaries)))
-      ->capture_default_str()
-      ->type_name("K");
-  command->add_option("--svg", flags->svg, "Write a picture")->type_name("FILE");
-  CLI::Option* check =
-      command->add_option("--check", flags->check, "Judge this config.pbtxt against the lengths")
-          ->type_name("FILE");
+      ->capture_default_str();
+  AddOption(*command, "--svg", flags->svg, "FILE", "Write a picture");
+  CLI::Option* check = AddOption(*command, "--check", flags->check, "FILE",
+                                 "Judge this config.pbtxt against the lengths");
   command
       ->add_flag("--json", flags->json,
                  "Print the cost of each strategy as JSON, whose fields docs/cli.md describes")
       ->excludes(check);
-  command->add_option("--axis", flags->axis, "The axis that the lengths are of")
-      ->capture_default_str()
-      ->type_name("NAME");
+  AddOption(*command, "--axis", flags->axis, "NAME", "The axis that the lengths are of")
+      ->capture_default_str();
   CLI::Option* replicas = command->add_flag(
       "--replicas", flags->replicas,
       "Find how many servers the lengths need, at --rate, for --p99-ms, instead of buckets");
-  CLI::Option* rate = command->add_option("--rate", flags->rate, "Requests a second of all servers")
-                          ->check(CLI::Range(1e-3, 1e9))
-                          ->needs(replicas)
-                          ->type_name("R");
-  CLI::Option* p99 =
-      command->add_option("--p99-ms", flags->p99_ms, "Time within which 99 of 100 are answered")
+  CLI::Option* rate =
+      AddOption(*command, "--rate", flags->rate, "R", "Requests a second of all servers")
           ->check(CLI::Range(1e-3, 1e9))
-          ->needs(replicas)
-          ->type_name("MS");
-  replicas->needs(rate)->needs(p99);
-  command
-      ->add_option("--times", flags->times,
-                   "Milliseconds of a request by its length, 8:0.9,128:11.8,512:53.8; without it "
-                   "those that the server of --from measured")
-      ->needs(replicas)
-      ->type_name("LENGTH:MS,...");
-  command->add_option("--streams", flags->streams, "Streams of each server, a core each")
+          ->needs(replicas);
+  CLI::Option* p99 = AddOption(*command, "--p99-ms", flags->p99_ms, "MS",
+                               "Time within which 99 of 100 are answered")
+                         ->check(CLI::Range(1e-3, 1e9))
+                         ->needs(replicas);
+  replicas->needs(rate);
+  AddOption(*command, "--servers", flags->servers, "N",
+            "Print the load of so many servers, and look for no number")
       ->check(CLI::Range(1, 1024))
       ->needs(replicas)
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option("--memory-mb", flags->memory_mb,
-                   "Memory of one server, as `reprise check` says it")
-      ->check(CLI::Range(1.0, 1e9))
+      ->excludes(p99);
+  AddOption(*command, "--times", flags->times, "LENGTH:MS,...",
+            "Milliseconds of a request by its length, 8:0.9,128:11.8,512:53.8; without it "
+            "those that the server of --from measured")
+      ->needs(replicas);
+  AddOption(*command, "--streams", flags->streams, "N", "Streams of each server, a core each")
+      ->check(CLI::Range(1, 1024))
       ->needs(replicas)
-      ->type_name("MB");
+      ->capture_default_str();
+  AddOption(*command, "--cores", flags->cores, "N",
+            "Cores that all servers share, where they run on one machine; without it each "
+            "stream has one")
+      ->check(CLI::Range(1, 4096))
+      ->needs(replicas);
+  AddOption(*command, "--slowdown", flags->slowdown, "X",
+            "How many times longer a request takes while all of --cores are busy than while "
+            "one is: they share memory, and may be threads of one core")
+      ->check(CLI::Range(1.0, 100.0))
+      ->needs(replicas)
+      ->capture_default_str();
+  AddOption(*command, "--overhead-ms", flags->overhead_ms, "MS",
+            "Core time of a request outside of streams: proxy, protocol, and a client on "
+            "the same machine")
+      ->check(CLI::Range(0.0, 1e6))
+      ->needs(replicas);
+  AddOption(*command, "--latency-ms", flags->latency_ms, "MS",
+            "Time of a request outside of servers that takes no core: the network")
+      ->check(CLI::Range(0.0, 1e6))
+      ->needs(replicas);
+  AddOption(*command, "--memory-mb", flags->memory_mb, "MB",
+            "Memory of one server, as `reprise check` says it")
+      ->check(CLI::Range(1.0, 1e9))
+      ->needs(replicas);
   command->callback([flags, &action] {
     if (flags->file.empty() && flags->from.empty()) {
       throw CLI::RequiredError("a file of lengths, or --from HOST:PORT,");
+    }
+    if (flags->replicas && flags->p99_ms == 0 && flags->servers == 0) {
+      throw CLI::RequiredError("--p99-ms or --servers");
     }
     action = [flags] { return flags->replicas ? RunReplicas(*flags) : RunPlan(*flags); };
   });

@@ -80,11 +80,9 @@ ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile) {
     std::string precision = std::string(PrecisionName(Precision::kExact));
   };
   const auto flags = std::make_shared<Flags>();
-  bench
-      .add_option("--bucket", flags->bucket,
-                  "Bucket (b1_s128) or sizes (batch=1,sequence=100) to profile")
-      ->needs(profile)
-      ->type_name("BUCKET");
+  AddOption(bench, "--bucket", flags->bucket, "BUCKET",
+            "Bucket (b1_s128) or sizes (batch=1,sequence=100) to profile")
+      ->needs(profile);
   AddMaxIsa(bench, flags->max_isa, "Highest instruction set to profile with, as for reprised")
       ->needs(profile);
   AddPrecision(bench, flags->precision,

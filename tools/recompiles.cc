@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
@@ -76,16 +75,10 @@ nlohmann::ordered_json JsonOf(const std::vector<ModuleRow>& modules, const char*
   return json;
 }
 
-// Quoted where a comma or a quote is in it.
-std::string Cell(const std::string& text) {
-  if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
 std::string CsvLine(const std::vector<std::string>& cells) {
   return absl::StrCat(absl::StrJoin(cells, ",",
                                     [](std::string* out, const std::string& cell) {
-                                      absl::StrAppend(out, Cell(cell));
+                                      absl::StrAppend(out, CsvCell(cell));
                                     }),
                       "\n");
 }
@@ -346,30 +339,22 @@ void AddRecompiles(CLI::App& app, Action& action) {
       "and\n"
       "the location are those that the exporter wrote down.");
   flags->server.Add(*command);
-  command
-      ->add_option("what", flags->what,
-                   "Model file, or model of the server; all models of the "
-                   "server if not given")
-      ->type_name("MODEL.onnx|NAME");
+  AddOption(*command, "what", flags->what, "MODEL.onnx|NAME",
+            "Model file, or model of the server; all models of the "
+            "server if not given");
   command->add_option("--version", flags->version, "Only this version of the server's model");
-  CLI::Option* steps =
-      command->add_option("--steps", flags->steps_file, "Shapes of the steps, as for dynamicity")
-          ->check(CLI::ExistingFile)
-          ->type_name("FILE");
-  command
-      ->add_option("--sizes", flags->sizes,
-                   "Sizes of the steps: 20,20,30,30, or \"batch=1,sequence=20; ...\"")
-      ->excludes(steps)
-      ->type_name("SIZES");
-  command->add_option("--axis", flags->axis, "The axis of --sizes, where the model has several")
-      ->type_name("AXIS");
-  command
-      ->add_option("--csv", flags->csv,
-                   "Write the tables: PREFIX.steps.csv, .modules.csv, .classes.csv, .sources.csv")
-      ->type_name("PREFIX");
-  command->add_option("--rows", flags->rows, "Rows of a table to print")
-      ->capture_default_str()
-      ->type_name("N");
+  CLI::Option* steps = AddOption(*command, "--steps", flags->steps_file, "FILE",
+                                 "Shapes of the steps, as for dynamicity")
+                           ->check(CLI::ExistingFile);
+  AddOption(*command, "--sizes", flags->sizes, "SIZES",
+            "Sizes of the steps: 20,20,30,30, or \"batch=1,sequence=20; ...\"")
+      ->excludes(steps);
+  AddOption(*command, "--axis", flags->axis, "AXIS",
+            "The axis of --sizes, where the model has several");
+  AddOption(*command, "--csv", flags->csv, "PREFIX",
+            "Write the tables: PREFIX.steps.csv, .modules.csv, .classes.csv, .sources.csv");
+  AddOption(*command, "--rows", flags->rows, "N", "Rows of a table to print")
+      ->capture_default_str();
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRecompiles(*flags); }; });
 }

@@ -101,7 +101,7 @@ std::vector<double> ValuesOf(const std::string& bytes, DType dtype) {
       .ToDoubles();
 }
 
-// A line for each eight elements, which begins with the place of the first of them.
+// Prints a line for each eight elements, which begins with the place of the first of them.
 void PrintValues(const std::string& bytes, DType dtype) {
   constexpr int64_t kPerLine = 8;
   const std::vector<double> values = ValuesOf(bytes, dtype);
@@ -250,36 +250,28 @@ void AddReplay(CLI::App& app, Action& action) {
       "enough to time it, or with the ones of --weights. The launches before it run once, so that "
       "its\n"
       "operands hold the same values as in a replay. Without --launch the launches are listed.");
-  command
-      ->add_option("source", options.source,
-                   "Path of a model.onnx, or of a recipe-….rps in the folder of --recipe-cache")
-      ->required()
-      ->type_name("RECIPE|MODEL.onnx");
-  command
-      ->add_option("--launch", options.launch, "Number of the launch, as `reprise dump` shows it")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  command
-      ->add_option("--bucket", options.bucket,
-                   "For a model: bucket (b1_s128) or sizes (batch=1,sequence=100)")
-      ->type_name("BUCKET");
-  command->add_option("--weights", options.weights, "For a stored recipe: its model")
-      ->type_name("MODEL.onnx");
-  command
-      ->add_option("--repeats", options.repeats, "Times to run the launch; the median is printed")
+  AddOption(*command, "source", options.source, "RECIPE|MODEL.onnx",
+            "Path of a model.onnx, or of a recipe-….rps in the folder of --recipe-cache")
+      ->required();
+  AddOption(*command, "--launch", options.launch, "N",
+            "Number of the launch, as `reprise dump` shows it")
+      ->check(CLI::NonNegativeNumber);
+  AddOption(*command, "--bucket", options.bucket, "BUCKET",
+            "For a model: bucket (b1_s128) or sizes (batch=1,sequence=100)");
+  AddOption(*command, "--weights", options.weights, "MODEL.onnx", "For a stored recipe: its model");
+  AddOption(*command, "--repeats", options.repeats, "N",
+            "Times to run the launch; the median is printed")
       ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   command->add_flag("--values", options.values,
                     "Print the results of the launch, element by "
                     "element");
   AddJson(*command, options.json);
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
   AddPrecision(*command, flags->precision, "For a model: as `reprise.precision` of config.pbtxt");
-  command->add_option("--max-id", options.max_id, "For a model: largest random id")
+  AddOption(*command, "--max-id", options.max_id, "N", "For a model: largest random id")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   command->callback([flags, &action] {
     const bool stored = IsStoredRecipe(flags->options.source);
     if (stored && !flags->options.bucket.empty()) {

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
@@ -72,7 +71,7 @@ std::vector<int64_t> SizesFrom(int64_t size, const Model& model) {
   return sizes_at(size);
 }
 
-// A request from a file of JSON.
+// Reads a request from a file of JSON.
 absl::StatusOr<MadeUpRequest> RequestOfFile(const std::string& path, const Model& model) {
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -170,7 +169,8 @@ int OnnxType(DType dtype) {
                                     : onnx::TensorProto::UNDEFINED;
 }
 
-// The mask covers the dims of the values that the form says, at every size that is tried.
+// Proves that the mask covers the dims of the values that the form says, at every size that is
+// tried.
 absl::StatusOr<FormFacts> Prove(const StaticForm& form, const ValueShapes& shapes) {
   FormFacts facts;
   ASSIGN_OR_RETURN(const std::vector<ValueShapes::Pair> tried,
@@ -474,8 +474,8 @@ void AddRewrite(CLI::App& app, Action& action) {
       "mask\nand values agree. Both models then run on made-up inputs, and on the ones of "
       "--inputs, and the\nnew one is kept only where the answers agree. Other selections are "
       "listed with the form\nthat would do.");
-  command->add_option("in", flags->in, "The model")->required()->type_name("IN.onnx");
-  command->add_option("out", flags->out, "The rewritten model")->required()->type_name("OUT.onnx");
+  AddOption(*command, "in", flags->in, "IN.onnx", "The model")->required();
+  AddOption(*command, "out", flags->out, "OUT.onnx", "The rewritten model")->required();
   command
       ->add_flag("--static", flags->is_static,
                  "Rewrite dynamic sizes to fixed ones; the only "
@@ -484,15 +484,13 @@ void AddRewrite(CLI::App& app, Action& action) {
   command->add_flag("--allow-output-change", flags->allow_output_change,
                     "Also rewrite a dynamic size of an output, which then keeps all elements and "
                     "gets a mask as a further output");
-  command
-      ->add_option("--most-boxes", flags->most_boxes,
-                   "NonMaxSuppression: the most boxes of a class in a picture, where the model "
-                   "allows more")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  command->add_option("--inputs", flags->inputs, "Compare on these inputs too, as for infer")
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE.json");
+  AddOption(*command, "--most-boxes", flags->most_boxes, "N",
+            "NonMaxSuppression: the most boxes of a class in a picture, where the model "
+            "allows more")
+      ->check(CLI::PositiveNumber);
+  AddOption(*command, "--inputs", flags->inputs, "FILE.json",
+            "Compare on these inputs too, as for infer")
+      ->check(CLI::ExistingFile);
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRewrite(*flags); }; });
 }

@@ -53,7 +53,7 @@ void AddMan(CLI::App& app, Action& action, const std::string& version) {
   auto name = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("man", "Print the manual page of the program, or of a command");
-  command->add_option("command", *name, "Command; without one, all of them")->type_name("COMMAND");
+  AddOption(*command, "command", *name, "COMMAND", "Command; without one, all of them");
   command->callback([&app, name, version, &action] {
     action = [&app, name, version] {
       return PrintManual(command_line::Describe(app, version), *name);

@@ -1,6 +1,5 @@
 #include "tools/server_lengths.h"
 
-#include <algorithm>
 #include <map>
 
 #include "absl/strings/numbers.h"

@@ -30,7 +30,7 @@ absl::StatusOr<ServerLengths> FindServerLengths(client::Client& client, const st
                                                 const std::string& version,
                                                 const std::string& axis);
 
-// The same of a server's answers.
+// Returns the lengths of a server's answers.
 absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
                                            const v1::ListRecipesResponse& recipes,
                                            const v1::BucketLearning& learnt,

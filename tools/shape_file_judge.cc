@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -63,7 +62,7 @@ Columns FindColumns(const ShapeColumns& shapes) {
 // when there are more than `reprise.max_exact`.
 class ExactRecipes {
  public:
-  // False: there was none, and it is captured.
+  // Uses a recipe; false: there was none, and it is captured.
   bool Use(const std::vector<int64_t>& sizes) {
     const auto it = std::find(recent_.begin(), recent_.end(), sizes);
     const bool known = it != recent_.end();

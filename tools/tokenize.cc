@@ -3,7 +3,6 @@
 #include "tools/tokenize.h"
 
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/command.h"
 #include "runtime/base/status_macros.h"
 #include "server/chat/conversation.h"
 #include "server/hub/model_file.h"
@@ -61,7 +61,7 @@ Json TokensJson(const TextTokens& tokens) {
           {"offsets", tokens.offsets}};
 }
 
-// One line of JSON for each line of JSON: a text, a list of two that are a pair, or a list of ids.
+// Returns a line of JSON for a line of JSON: a text, a list of two that are a pair, or one of ids.
 absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
                                 const TokenizeFlags& flags) {
   if (flags.decode) {
@@ -161,10 +161,9 @@ void AddTokenize(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "Show the tokens of texts, by the tokenizer of a model's folder; no server");
   command->footer("Without texts each line of the input is one.");
-  command->add_option("folder", flags->path, "Folder of the model, or its model.onnx")
-      ->required()
-      ->type_name("FOLDER");
-  command->add_option("text", flags->texts, "Texts")->type_name("TEXT");
+  AddOption(*command, "folder", flags->path, "FOLDER", "Folder of the model, or its model.onnx")
+      ->required();
+  AddOption(*command, "text", flags->texts, "TEXT", "Texts");
   command->add_flag(
       "--json", flags->json,
       "Answer lines of JSON with ids, types and offsets in characters; without texts each "

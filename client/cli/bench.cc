@@ -73,7 +73,7 @@ absl::Status Failures(int64_t failed, size_t all) {
   return absl::AbortedError(absl::StrFormat("%d of %d requests failed", failed, all));
 }
 
-// The server's metrics and captures, as --metrics-file of the server writes them.
+// Writes the server's metrics and captures, as --metrics-file of the server writes them.
 absl::Status WriteMetrics(client::Client& client, const std::string& path) {
   ASSIGN_OR_RETURN(const auto stats, client.GetStats("", "", /*metrics=*/true));
   const std::string part = absl::StrCat(path, ".part");
@@ -173,31 +173,25 @@ void AddGenerateFlags(CLI::App& command, BenchFlags& flags) {
       "--generate", flags.generate,
       "Ask a decoder for tokens: --lengths are the lengths of prompts; prints percentiles of the "
       "time to the first token and of the time between tokens");
-  command
-      .add_option("-o,--output-lengths", flags.output_lengths,
-                  "Numbers of new tokens in an answer, in the form of --lengths")
+  AddOption(command, "-o,--output-lengths", flags.output_lengths, "DISTRIBUTION",
+            "Numbers of new tokens in an answer, in the form of --lengths")
       ->check([](const std::string& text) {
         return std::string(Lengths::Parse(text).status().message());
       })
       ->needs(generate)
-      ->capture_default_str()
-      ->type_name("DISTRIBUTION");
-  command
-      .add_option("--rate", flags.tokens.rate,
-                  "Requests each second at random times, whether or not others are answered; at "
-                  "most --concurrency are in flight. 0: each client sends its next request when "
-                  "the last one is answered")
+      ->capture_default_str();
+  AddOption(command, "--rate", flags.tokens.rate, "R",
+            "Requests each second at random times, whether or not others are answered; at "
+            "most --concurrency are in flight. 0: each client sends its next request when "
+            "the last one is answered")
       ->needs(generate)
       ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("R");
-  command
-      .add_option("--shared-prefix", flags.tokens.shared_prefix,
-                  "First tokens that all prompts have in common")
+      ->capture_default_str();
+  AddOption(command, "--shared-prefix", flags.tokens.shared_prefix, "N",
+            "First tokens that all prompts have in common")
       ->needs(generate)
       ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   command
       .add_option("--temperature", flags.tokens.temperature,
                   "Sampling temperature; 0 takes "
@@ -222,56 +216,41 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
                                            "launch, compared with this machine's roofline");
   const ProfileAction run_profile = profiler(*command, profile);
   AddJson(*command, flags->json);
-  command
-      ->add_option("--metrics-file", flags->metrics_file,
-                   "Write compiles, captures and replays as JSON, in the form of reprised "
-                   "--metrics-file")
-      ->type_name("FILE");
+  AddOption(*command, "--metrics-file", flags->metrics_file, "FILE",
+            "Write compiles, captures and replays as JSON, in the form of reprised "
+            "--metrics-file");
   AddGenerateFlags(*command, *flags);
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
-  command
-      ->add_option("-c,--concurrency", flags->load.concurrency,
-                   "Clients; each sends its next request when the last one is answered")
+  AddOption(*command, "-c,--concurrency", flags->load.concurrency, "N",
+            "Clients; each sends its next request when the last one is answered")
       ->check(CLI::Range(1, 4096))
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option(
-          "-n,--requests", flags->load.requests,
-          "Stop after this many requests (1000 if --duration is not given either; 100 with "
-          "--generate)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  command->add_option("-d,--duration", flags->duration_s, "Stop after this many seconds")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
-  command->add_option("-l,--lengths", flags->lengths, kLengthsHelp)
+      ->capture_default_str();
+  AddOption(*command, "-n,--requests", flags->load.requests, "N",
+            "Stop after this many requests (1000 if --duration is not given either; 100 with "
+            "--generate)")
+      ->check(CLI::PositiveNumber);
+  AddOption(*command, "-d,--duration", flags->duration_s, "SECONDS", "Stop after this many seconds")
+      ->check(CLI::PositiveNumber);
+  AddOption(*command, "-l,--lengths", flags->lengths, "DISTRIBUTION", kLengthsHelp)
       ->check([](const std::string& text) {
         return std::string(Lengths::Parse(text).status().message());
       })
-      ->capture_default_str()
-      ->type_name("DISTRIBUTION");
-  command
-      ->add_option("--texts", flags->texts,
-                   "Send texts, one line of this file each, which the server tokenizes")
+      ->capture_default_str();
+  AddOption(*command, "--texts", flags->texts, "FILE",
+            "Send texts, one line of this file each, which the server tokenizes")
       ->check(CLI::ExistingFile)
-      ->excludes("--lengths")
-      ->type_name("FILE");
-  command->add_option("-b,--batch", flags->load.batch, "Rows of a request")
+      ->excludes("--lengths");
+  AddOption(*command, "-b,--batch", flags->load.batch, "N", "Rows of a request")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--warmup", flags->warmup_requests, "Requests before the measurement")
+      ->capture_default_str();
+  AddOption(*command, "--warmup", flags->warmup_requests, "N", "Requests before the measurement")
       ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--seed", flags->load.seed, "Seed of lengths and inputs")
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--max-id", flags->load.max_id, "Largest made-up id")
+      ->capture_default_str();
+  AddOption(*command, "--seed", flags->load.seed, "N", "Seed of lengths and inputs")
+      ->capture_default_str();
+  AddOption(*command, "--max-id", flags->load.max_id, "N", "Largest made-up id")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   command->callback([flags, run_profile, &action] {
     action = [flags, run_profile] {
       if (flags->generate) return RunGenerate(*flags);

@@ -17,15 +17,12 @@ std::string ApiKey() {
 }
 
 void ServerFlags::Add(CLI::App& command) {
-  command
-      .add_option("-s,--server", server,
-                  "The server: its gRPC port, or any after grpc://, grpcs://, http:// or https://")
+  AddOption(command, "-s,--server", server, "HOST:PORT",
+            "The server: its gRPC port, or any after grpc://, grpcs://, http:// or https://")
       ->envname("REPRISE_SERVER")
-      ->type_name("HOST:PORT")
       ->capture_default_str();
-  command.add_option("--timeout-ms", timeout_ms, "Deadline of a call; 0 for none")
+  AddOption(command, "--timeout-ms", timeout_ms, "N", "Deadline of a call; 0 for none")
       ->check(CLI::NonNegativeNumber)
-      ->type_name("N")
       ->capture_default_str();
   tls.Add(command);
 }

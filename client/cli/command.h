@@ -21,6 +21,8 @@
 namespace reprise::cli {
 
 using Action = std::function<absl::Status()>;
+// Adds a command to the parser; naming the command sets `action`.
+using AddCommand = void(CLI::App& app, Action& action);
 
 struct ProfileRequest {
   std::string path;       // names a model.onnx
@@ -33,28 +35,17 @@ struct ProfileRequest {
 using ProfileAction = std::function<absl::Status(const ProfileRequest& request)>;
 using Profiler = std::function<ProfileAction(CLI::App& bench, CLI::Option* profile)>;
 
-void AddInfer(CLI::App& app, Action& action);
-void AddFeed(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action, const Profiler& profiler);
-void AddRecipes(CLI::App& app, Action& action);
-void AddDump(CLI::App& app, Action& action);
-void AddStats(CLI::App& app, Action& action);
-void AddExplain(CLI::App& app, Action& action);
-void AddReport(CLI::App& app, Action& action);
-void AddWarmup(CLI::App& app, Action& action);
-void AddRecord(CLI::App& app, Action& action);
-void AddHealth(CLI::App& app, Action& action);
-void AddModels(CLI::App& app, Action& action);
-void AddLoad(CLI::App& app, Action& action);
-void AddUnload(CLI::App& app, Action& action);
-void AddFreeze(CLI::App& app, Action& action);
-void AddThaw(CLI::App& app, Action& action);
-void AddSleep(CLI::App& app, Action& action);
-void AddWake(CLI::App& app, Action& action);
-void AddMetadata(CLI::App& app, Action& action);
-void AddConfig(CLI::App& app, Action& action);
-void AddPs(CLI::App& app, Action& action);
-void AddDemo(CLI::App& app, Action& action);
+AddCommand AddInfer, AddFeed, AddRecipes, AddDump, AddStats, AddExplain, AddReport, AddWarmup,
+    AddRecord, AddHealth, AddModels, AddLoad, AddUnload, AddFreeze, AddThaw, AddSleep, AddWake,
+    AddMetadata, AddConfig, AddPs, AddDemo;
+
+// Adds the option `name` ("-o,--output"), whose value, a `value` ("FILE"), goes to `field`.
+template <typename T>
+CLI::Option* AddOption(CLI::App& command, const std::string& name, T& field,
+                       const std::string& value, const std::string& help) {
+  return command.add_option(name, field, help)->type_name(value);
+}
 
 // Returns the key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for
 // everybody to see.

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "client/cli/metrics_page.h"
@@ -85,7 +84,7 @@ void PrintSimilarities(const std::vector<Sentence>& sentences, const Embeddings&
   std::printf("%s", table.Text().c_str());
 }
 
-// The model's compile and replay counters that are not zero, as the metrics page names them.
+// Prints the model's compile and replay counters that are not zero, as the metrics page names them.
 absl::Status PrintCounters(const std::string& address, const std::string& model) {
   ASSIGN_OR_RETURN(const auto samples, ScrapeMetrics(address));
   const std::set<std::string> wanted = {"reprise_compiles_total", "reprise_replays_total"};
@@ -134,18 +133,15 @@ void AddDemo(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("demo", "Send sentences twice and show captures, replays, similarities");
   flags->server.Add(*command);
-  command->add_option("--sentences", flags->sentences, "JSON with sentences and their token ids")
+  AddOption(*command, "--sentences", flags->sentences, "FILE",
+            "JSON with sentences and their token ids")
       ->required()
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE");
+      ->check(CLI::ExistingFile);
   command->add_flag("--texts", flags->as_texts,
                     "Send the sentences as texts, which the server tokenizes");
-  command->add_option("--model", flags->model, "Name of the model")
-      ->capture_default_str()
-      ->type_name("NAME");
-  command->add_option("--metrics", flags->metrics, "Address of the metrics port")
-      ->capture_default_str()
-      ->type_name("HOST:PORT");
+  AddOption(*command, "--model", flags->model, "NAME", "Name of the model")->capture_default_str();
+  AddOption(*command, "--metrics", flags->metrics, "HOST:PORT", "Address of the metrics port")
+      ->capture_default_str();
   command->callback([flags, &action] { action = [flags] { return RunDemo(*flags); }; });
 }
 

@@ -178,9 +178,9 @@ void AddDump(CLI::App& app, Action& action) {
   command->footer(
       "An operand is SPACE[OFFSET+BYTES], or param[SLOT,BYTES]: where a launch reads or writes.");
   flags->server.Add(*command);
-  command->add_option("-r,--recipe", flags->key, "Key of the recipe, as `reprise recipes` lists it")
-      ->required()
-      ->type_name("KEY");
+  AddOption(*command, "-r,--recipe", flags->key, "KEY",
+            "Key of the recipe, as `reprise recipes` lists it")
+      ->required();
   command->add_flag("--arena", flags->arena, "Also list the values in the arena by offset");
   command->add_flag("--graph", flags->graph,
                     "Show its graph as text instead: symbolic, and after the passes");

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "client/cli/command.h"
 #include "client/cli/http_json.h"
 #include "client/cli/table.h"
 #include "client/cli/text_commands.h"
@@ -23,8 +24,8 @@ struct TextFlags {
   int64_t dimensions = 0;
 
   void Add(CLI::App& command, const char* what) {
-    command.add_option("model", model, "Name of the model")->required()->type_name("MODEL");
-    command.add_option("text", texts, what)->type_name("TEXT");
+    AddOption(command, "model", model, "MODEL", "Name of the model")->required();
+    AddOption(command, "text", texts, "TEXT", what);
     command.footer("Without texts each line of the input is one.");
     server.Add(command);
     command.add_flag("--truncate", truncate, "Cut texts that are longer than the model takes");
@@ -40,7 +41,7 @@ std::vector<std::string> TextsOf(const TextFlags& flags) {
   return texts;
 }
 
-// One text a line: its vector, elements apart by blanks.
+// Embeds one text a line: prints its vector, elements apart by blanks.
 absl::Status RunEmbed(const TextFlags& flags) {
   Json body = {{"model", flags.model}, {"input", TextsOf(flags)}, {"truncate", flags.truncate}};
   if (flags.dimensions > 0) body["dimensions"] = flags.dimensions;
@@ -110,9 +111,8 @@ void AddRerank(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("rerank", "Print texts by their relevance to a query, the best first");
   flags->Add(*command, "Texts to rank");
-  command->add_option("--query", flags->query, "Query that the texts are ranked by")
-      ->required()
-      ->type_name("TEXT");
+  AddOption(*command, "--query", flags->query, "TEXT", "Query that the texts are ranked by")
+      ->required();
   command->callback([flags, &action] { action = [flags] { return RunRerank(*flags); }; });
 }
 

@@ -174,7 +174,7 @@ void PrintEagerCache(const v1::EagerCacheUse& use) {
   std::printf("\n");
 }
 
-// The slowest requests of the last minutes, each by the stage that took longest.
+// Prints the slowest requests of the last minutes, each by the stage that took longest.
 void PrintSlowRequests(const v1::ExplainModelResponse& model) {
   if (model.slow_requests().empty()) return;
   std::printf("slowest requests of the last 10 minutes:\n");
@@ -254,7 +254,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }
 
-// How the kernels of the recipes in memory were chosen.
+// Prints how the kernels of the recipes in memory were chosen.
 void PrintTuning(const v1::ListRecipesResponse& recipes) {
   if (recipes.recipes().empty()) return;
   std::printf("kernels:\n");
@@ -267,7 +267,7 @@ void PrintTuning(const v1::ListRecipesResponse& recipes) {
   std::printf("\n");
 }
 
-// One object: "model" where one was asked for, and "captures".
+// Prints one object: "model" where one was asked for, and "captures".
 absl::Status ExplainAsJson(client::Client& client, const ExplainFlags& flags) {
   std::string model;
   if (!flags.model.empty()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <fstream>
 #include <future>
@@ -372,19 +371,16 @@ absl::Status RunFeed(const FeedFlags& flags) {
 }
 
 void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
-  command.add_option("--annotations", flags.annotations, "COCO's annotations of the images")
-      ->type_name("FILE");
+  AddOption(command, "--annotations", flags.annotations, "FILE",
+            "COCO's annotations of the images");
   CLI::Option* const text =
-      command
-          .add_option("--transforms", flags.transforms,
-                      "Transforms of each image: Resize, CenterCrop, RandomResizedCrop, "
-                      "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, Letterbox, ToTensor, "
-                      "Normalize")
-          ->capture_default_str()
-          ->type_name("LIST");
-  command.add_option("--transforms-file", flags.transforms_file, "A file with that list")
-      ->excludes(text)
-      ->type_name("FILE");
+      AddOption(command, "--transforms", flags.transforms, "LIST",
+                "Transforms of each image: Resize, CenterCrop, RandomResizedCrop, "
+                "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, Letterbox, ToTensor, "
+                "Normalize")
+          ->capture_default_str();
+  AddOption(command, "--transforms-file", flags.transforms_file, "FILE", "A file with that list")
+      ->excludes(text);
   command.add_option("--batch", flags.loader.batch, "Images of a batch")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
@@ -401,10 +397,8 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
       ->check(CLI::IsMember({"send", "pad", "drop"}));
   command.add_flag("--skip-damaged", flags.loader.skip_damaged,
                    "Leave out images that cannot be decoded, and count them, instead of ending");
-  command
-      .add_option("--replica", flags.replica,
-                  "The part of every epoch that this loader has, and of how many parts")
-      ->type_name("NUMBER/COUNT");
+  AddOption(command, "--replica", flags.replica, "NUMBER/COUNT",
+            "The part of every epoch that this loader has, and of how many parts");
   command.add_flag("--drop-uneven", flags.loader.drop_uneven,
                    "Images that do not divide by --replica's count are in no part, not in two");
   command.add_flag("--shuffle", flags.loader.shuffle, "Shuffle the images in each epoch");
@@ -425,24 +419,22 @@ void AddFeed(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("feed", "Send images of a folder or a list to a model, in batches");
   flags->server.Add(*command);
-  command->add_option("model", flags->model, "Name of the model")->required()->type_name("MODEL");
-  command
-      ->add_option("images", flags->path,
-                   "Folder of images, folder with one folder for each class, or file that lists "
-                   "images")
-      ->required()
-      ->type_name("DIR|LIST");
+  AddOption(*command, "model", flags->model, "MODEL", "Name of the model")->required();
+  AddOption(*command, "images", flags->path, "DIR|LIST",
+            "Folder of images, folder with one folder for each class, or file that lists "
+            "images")
+      ->required();
   AddLoaderFlags(*command, *flags);
   command->add_option("--version", flags->version, "Version; the newest if not given");
-  command->add_option("--input", flags->input, "The input that takes images")->type_name("NAME");
+  AddOption(*command, "--input", flags->input, "NAME", "The input that takes images");
   command->add_option("--concurrency", flags->concurrency, "Batches in flight at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{256}));
   command->add_option("--top", flags->top, "Classes to print for each image")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_option("--save", flags->save, "File .npy to write the transformed images to")
-      ->type_name("FILE");
+  AddOption(*command, "--save", flags->save, "FILE",
+            "File .npy to write the transformed images to");
   CLI::Option* const load_only = command->add_flag("--load-only", flags->load_only,
                                                    "Measure how fast images are loaded, without "
                                                    "a server");
@@ -455,11 +447,9 @@ void AddFeed(CLI::App& app, Action& action) {
       ->add_flag("--orders", flags->orders,
                  "The images of each epoch are a line of their numbers on stdin, to its end")
       ->needs(stream);
-  command
-      ->add_option("--default-boxes", flags->default_boxes,
-                   "Match objects with the default boxes of a detector: ssd300")
-      ->needs(stream)
-      ->type_name("NAME");
+  AddOption(*command, "--default-boxes", flags->default_boxes, "NAME",
+            "Match objects with the default boxes of a detector: ssd300")
+      ->needs(stream);
   command->add_flag("--quiet", flags->quiet, "No line for each image");
   AddJson(*command, flags->json)->excludes(stream);
   command->callback([flags, &action] { action = [flags] { return RunFeed(*flags); }; });

@@ -23,7 +23,7 @@ absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::str
 // Returns the same with GET, for resources to read.
 absl::StatusOr<nlohmann::json> GetJson(const HttpTarget& target, const std::string& path);
 
-// The same for an answer that is a stream of events: `on_event` gets the data of each, and returns
+// Posts for an answer that is a stream of events: `on_event` gets the data of each, and returns
 // false to leave the stream.
 absl::Status PostForEvents(const HttpTarget& target, const std::string& path,
                            const nlohmann::json& body,

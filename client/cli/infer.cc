@@ -249,40 +249,31 @@ void AddInfer(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of the model")->required();
   command->add_option("--version", flags->version, "Version; the newest if not given");
-  CLI::Option* file =
-      command
-          ->add_option("-i,--inputs", flags->inputs_file,
-                       "JSON with the inputs, or a file of it: {\"name\": nested lists}, "
-                       "{\"text\": [\"a text\"]}, or as in the REST API")
-          ->check(
-              [](const std::string& text) { return text[0] == '{' ? "" : CLI::ExistingFile(text); })
-          ->type_name("JSON|FILE");
-  command->add_option("-l,--length", flags->random.length, "Length of made-up inputs")
+  CLI::Option* file = AddOption(*command, "-i,--inputs", flags->inputs_file, "JSON|FILE",
+                                "JSON with the inputs, or a file of it: {\"name\": nested lists}, "
+                                "{\"text\": [\"a text\"]}, or as in the REST API")
+                          ->check([](const std::string& text) {
+                            return text[0] == '{' ? "" : CLI::ExistingFile(text);
+                          });
+  AddOption(*command, "-l,--length", flags->random.length, "N", "Length of made-up inputs")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->excludes(file)
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("-b,--batch", flags->random.batch, "Batch of made-up inputs")
+      ->capture_default_str();
+  AddOption(*command, "-b,--batch", flags->random.batch, "N", "Batch of made-up inputs")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->excludes(file)
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--max-id", flags->random.max_id, "Largest made-up id")
+      ->capture_default_str();
+  AddOption(*command, "--max-id", flags->random.max_id, "N", "Largest made-up id")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--shape", flags->shapes, "Shape of one made-up input")
+      ->capture_default_str();
+  AddOption(*command, "--shape", flags->shapes, "NAME=1x16", "Shape of one made-up input")
       ->check(CheckShape)
-      ->excludes(file)
-      ->type_name("NAME=1x16");
-  command->add_option("--seed", flags->seed, "Seed of made-up inputs")
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("-o,--output", flags->outputs, "Only this output")->type_name("NAME");
-  command->add_option("--repeat", flags->repeat, "Send it this many times")
+      ->excludes(file);
+  AddOption(*command, "--seed", flags->seed, "N", "Seed of made-up inputs")->capture_default_str();
+  AddOption(*command, "-o,--output", flags->outputs, "NAME", "Only this output");
+  AddOption(*command, "--repeat", flags->repeat, "N", "Send it this many times")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunInfer(*flags); }; });
 }

@@ -1,6 +1,5 @@
 #include "client/cli/json_inputs.h"
 
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 

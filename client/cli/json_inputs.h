@@ -1,7 +1,6 @@
 // Inputs from JSON.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,7 +9,7 @@
 
 namespace reprise::cli {
 
-// Two forms. By name, with nested lists; the datatype comes from the model's metadata:
+// Parses two forms. By name, with nested lists; the datatype comes from the model's metadata:
 //   {"input_ids": [[101, 7592, 102]], "attention_mask": [[1, 1, 1]]}
 // The REST form of the protocol, whose data may be flat:
 //   {"inputs": [{"name": "input_ids", "datatype": "INT64", "shape": [1, 3], "data": [101, 7592,

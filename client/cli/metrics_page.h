@@ -17,7 +17,7 @@ struct MetricSample {
   double value = 0;
 };
 
-// Every sample, in the order of the page; comments and lines that are no sample are left out.
+// Returns every sample, in the order of the page, without comments and lines that are no sample.
 std::vector<MetricSample> ParseMetrics(absl::string_view page);
 
 // GET http://ADDRESS/metrics. `address` is HOST:PORT. UNAVAILABLE names the address.

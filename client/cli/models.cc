@@ -59,7 +59,7 @@ absl::Status RunModels(const ModelFlags& flags) {
   return absl::OkStatus();
 }
 
-// The state of the model, after a change of it.
+// Prints the state of the model, after a change of it.
 absl::Status PrintState(client::Client& client, const ModelFlags& flags, const char* what) {
   if (flags.json) {
     ASSIGN_OR_RETURN(auto index, client.RepositoryIndex());
@@ -222,11 +222,9 @@ void AddLoad(CLI::App& app, Action& action) {
       app, action, "load", "Load a model, or load it again (--model-control-mode explicit)",
       RunLoad, flags);
   AddName(*command, *flags);
-  command
-      ->add_option("--config", flags->config_file,
-                   "config.pbtxt to use in place of the model's own")
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE");
+  AddOption(*command, "--config", flags->config_file, "FILE",
+            "config.pbtxt to use in place of the model's own")
+      ->check(CLI::ExistingFile);
 }
 
 void AddUnload(CLI::App& app, Action& action) {

@@ -45,8 +45,8 @@ struct RandomInputOptions {
 // first of each input.
 bool HasLength(const inference::ModelMetadataResponse& metadata);
 
-// One tensor for each input of the model. UNIMPLEMENTED for a datatype without random values
-// (BYTES), NOT_FOUND for a shape whose input does not exist.
+// Returns one tensor for each input of the model. UNIMPLEMENTED for a datatype without random
+// values (BYTES), NOT_FOUND for a shape whose input does not exist.
 absl::StatusOr<std::vector<OwnedTensor>> RandomInputs(
     const inference::ModelMetadataResponse& metadata, const RandomInputOptions& options,
     std::mt19937_64& random);

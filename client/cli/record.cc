@@ -150,9 +150,8 @@ void AddRecord(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of the model")->required();
   command->add_option("--version", flags->version, "Version; the newest if left out");
-  command->add_option("--out", flags->out, "File to write, a line for each shape")
-      ->required()
-      ->type_name("FILE");
+  AddOption(*command, "--out", flags->out, "FILE", "File to write, a line for each shape")
+      ->required();
   command->add_option("--seconds", flags->seconds, "Time to record for; until Ctrl-C if left out")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--requests", flags->requests, "End once as many have come");

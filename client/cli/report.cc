@@ -1,6 +1,5 @@
 // reprise report: the captures of a server, with their reasons and costs, as one HTML file.
 
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -255,7 +254,7 @@ void AddReport(CLI::App& app, Action& action) {
       "report", "Write captures, reasons, guards, padding, times and graphs as one HTML file");
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of the model; all if left out");
-  command->add_option("--out", flags->out, "File to write")->required()->type_name("FILE.html");
+  AddOption(*command, "--out", flags->out, "FILE.html", "File to write")->required();
   command->add_option("--graphs", flags->graphs, "Most recipes whose launches and graphs are shown")
       ->capture_default_str();
   AddJson(*command, flags->json);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
@@ -170,6 +172,11 @@ std::string Percent(double part, double whole) {
 std::string Shorten(absl::string_view text, size_t width) {
   if (command_line::WidthOf(text) <= width) return std::string(text);
   return absl::StrCat(text.substr(0, command_line::BytesOf(text, width - 1)), "…");
+}
+
+std::string CsvCell(const std::string& text) {
+  if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 }  // namespace reprise::cli

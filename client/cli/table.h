@@ -19,7 +19,7 @@ class Table {
 
   explicit Table(std::vector<Column> columns);
 
-  // As many cells as there are columns.
+  // Adds a row of as many cells as there are columns.
   void AddRow(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
 
@@ -51,6 +51,8 @@ std::string Fixed(double value, int decimals);
 std::string Seconds(double seconds);
 // "12.3 %"; "-" if `whole` is 0.
 std::string Percent(double part, double whole);
+// Returns a cell of CSV: quoted where a comma or a quote is in it.
+std::string CsvCell(const std::string& text);
 // Returns the first `width` characters, the last of them an ellipsis if the text was longer.
 std::string Shorten(absl::string_view text, size_t width);
 

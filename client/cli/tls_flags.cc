@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -23,18 +24,15 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
 
 void TlsFlags::Add(CLI::App& command) {
   command.add_flag("--tls", use, "The server speaks TLS")->envname("REPRISE_TLS");
-  const auto add = [&](const char* flag, std::string& value, const char* meaning) {
-    return command.add_option(flag, value, meaning)->type_name("FILE");
-  };
-  add("--tls-ca", ca,
-      "Authorities (PEM) that signed the server's certificate; the system's if "
-      "not given")
+  AddOption(command, "--tls-ca", ca, "FILE",
+            "Authorities (PEM) that signed the server's certificate; the system's if "
+            "not given")
       ->envname("REPRISE_TLS_CA");
-  add("--tls-cert", cert, "Certificate (PEM) for servers that require one")
+  AddOption(command, "--tls-cert", cert, "FILE", "Certificate (PEM) for servers that require one")
       ->envname("REPRISE_TLS_CERT");
-  add("--tls-key", key, "Its key")->envname("REPRISE_TLS_KEY");
-  add("--tls-name", name, "The name in the server's certificate, if it differs from its address")
-      ->type_name("NAME");
+  AddOption(command, "--tls-key", key, "FILE", "Its key")->envname("REPRISE_TLS_KEY");
+  AddOption(command, "--tls-name", name, "NAME",
+            "The name in the server's certificate, if it differs from its address");
 }
 
 absl::StatusOr<client::TlsOptions> TlsFlags::Read() const {

@@ -92,17 +92,13 @@ void AddWarmup(CLI::App& app, Action& action) {
   command->add_option("model", flags->model, "Name of the model")->required();
   command->add_option("--version", flags->version, "Version; the newest if left out");
   command->add_option("--buckets", flags->buckets, "Buckets, as in reprise.bucket: b1_s16,b8_s128");
-  command
-      ->add_option("--sizes", flags->sizes,
-                   "Recipe of exactly these sizes, also after graph breaks; may be given more "
-                   "than once")
-      ->allow_extra_args(false)
-      ->type_name("AXIS=SIZE,...");
-  command
-      ->add_option("--requests", flags->requests_file,
-                   "Recipes that requests need like those in this file, which `record` wrote")
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE");
+  AddOption(*command, "--sizes", flags->sizes, "AXIS=SIZE,...",
+            "Recipe of exactly these sizes, also after graph breaks; may be given more "
+            "than once")
+      ->allow_extra_args(false);
+  AddOption(*command, "--requests", flags->requests_file, "FILE",
+            "Recipes that requests need like those in this file, which `record` wrote")
+      ->check(CLI::ExistingFile);
   command->add_flag("--all", flags->all,
                     "Every bucket of the model; along axes without buckets the sizes of past "
                     "requests");

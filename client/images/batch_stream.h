@@ -29,7 +29,7 @@ class BatchStream {
   BatchStream(const ImageSet& set, std::FILE* file, const DefaultBoxes* targets)
       : set_(set), file_(file), targets_(targets) {}
 
-  // Each returns UNAVAILABLE where the pipe has no reader any more.
+  // Return UNAVAILABLE, each of them, where the pipe has no reader any more.
   absl::Status Begin();
   absl::Status Write(const ImageBatch& batch);
   absl::Status EndEpoch(int64_t epoch);

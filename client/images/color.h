@@ -5,7 +5,7 @@
 
 namespace reprise::images {
 
-// Each blends the image with a plain one: black, the mean of its grey, its grey. Factor 1 changes
+// Blend the image with a plain one: black, the mean of its grey, its grey. Factor 1 changes
 // nothing, 0 leaves the plain one.
 void AdjustBrightness(Image& image, float factor);
 void AdjustContrast(Image& image, float factor);

@@ -32,7 +32,7 @@ absl::StatusOr<Decoded> DecodeImage(absl::string_view bytes, const DecodeLimits&
 // How a decoder ended, told past its longjmp.
 enum class DecodeOutcome { kDecoded, kTooLarge, kDamaged };
 
-// The decoders of the two formats.
+// Decode the two formats, and tell them.
 bool IsJpeg(absl::string_view bytes);
 absl::StatusOr<Decoded> DecodeJpeg(absl::string_view bytes, const DecodeLimits& limits);
 bool IsPng(absl::string_view bytes);

@@ -93,8 +93,8 @@ class ImageLoader {
   // Returns how many images of the batches so far were skipped, and then the faults of the first
   // 16, "photos/1.jpg: ..."; empty where none was.
   virtual std::vector<std::string> skipped() const = 0;
-  // Why images of the batches so far took the plain path, each cause once, with how many images:
-  // "7 of 100 images took the plain path: ...". At most 16.
+  // Returns why images of the batches so far took the plain path, each cause once, with how many
+  // images: "7 of 100 images took the plain path: ...". At most 16.
   virtual std::vector<std::string> plain_causes() const = 0;
 };
 

@@ -34,7 +34,7 @@ class Pipeline {
                                     std::byte* element) const;
 
   const TensorWriter& writer() const { return writer_; }
-  // Why every image takes the plain path; empty: that depends on the image.
+  // Returns why every image takes the plain path; empty: that depends on the image.
   const std::string& plain_cause() const { return plain_cause_; }
 
  private:

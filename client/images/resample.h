@@ -31,10 +31,10 @@ inline Image Resample(const ImageView& source, Filter filter, int width, int hei
   return Resample(source, filter, width, height, {0, 0, width, height});
 }
 
-// One row of pixels: `from` is read, `taps.first.size()` pixels of `to` are written.
+// Resamples one row of pixels: `from` is read, `taps.first.size()` pixels of `to` are written.
 void ResampleRow(const uint8_t* from, const Taps& taps, uint8_t* to);
-// The row of pixels whose taps are those at `position`: `rows` begins at row `first`, each
-// `bytes` long.
+// Resamples the row of pixels whose taps are those at `position`: `rows` begins at row `first`,
+// each `bytes` long.
 void ResampleColumn(const uint8_t* rows, size_t bytes, const Taps& taps, int position, int first,
                     uint8_t* to);
 

@@ -145,7 +145,7 @@ bool Fits(Form form, const std::vector<double>& numbers) {
   return false;
 }
 
-// One number of ColorJitter stands for a range around the neutral value.
+// Spreads one number of ColorJitter to a range around the neutral value.
 void Spread(Form form, std::vector<double>& numbers) {
   if (numbers.size() != 1) return;
   const double by = numbers[0];

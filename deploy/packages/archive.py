@@ -1,4 +1,4 @@
-"""Archives that are equal where what they hold is: no times, no users, sorted names."""
+"""Archives that are equal where their contents are: no times, no users, sorted names."""
 
 import tarfile
 
@@ -6,7 +6,7 @@ from .source import date
 
 
 def plain(member):
-    """A member of a tar file that belongs to root and is as old as the commit."""
+    """Returns a member of a tar file that belongs to root and is as old as the commit."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     member.mtime = date()

@@ -1,4 +1,4 @@
-"""The bill of materials: what was linked and compiled in, with versions and licences.
+"""The bill of materials: all linked and compiled code, with versions and licences.
 
 Three sources, none of them a list by hand: the Debian packages that own the carried libraries, those that own
 the headers which the build read, and the crates of the tokenizer's lock file.
@@ -33,7 +33,7 @@ class Part:
 
 
 def owners(paths):
-    """The Debian packages that own these files."""
+    """Returns the Debian packages that own these files."""
     # Where /lib is a link to /usr/lib, packages know a file by either name.
     names = sorted({name for path in paths for name in (path, re.sub(r"^/usr/lib", "/lib", path),
                                                         re.sub(r"^/lib", "/usr/lib", path))})
@@ -44,7 +44,7 @@ def owners(paths):
 
 
 def headers_read(build):
-    """The headers of the system that any source of the programs includes."""
+    """Returns the headers of the system that any source of the programs includes."""
     headers, ours = set(), False
     for line in run("ninja", "-C", build, "-t", "deps").splitlines():
         if not line.startswith(" "):
@@ -55,7 +55,7 @@ def headers_read(build):
 
 
 def licence_names(copyright_file):
-    """The short names of a machine-readable copyright file, each once."""
+    """Returns the short names of a machine-readable copyright file, each once."""
     names = re.findall(r"^License: *(\S.*?)\s*$", copyright_file.read_text(errors="replace"), re.M)
     return ", ".join(sorted(set(names))) or "see its text"
 
@@ -79,7 +79,7 @@ def debian_parts(build, carried):
 
 
 def crate_parts():
-    """The crates that are linked into the tokenizer: those that its own build reaches, without tests'."""
+    """Returns the crates that are linked into the tokenizer: those that its own build reaches, without tests'."""
     all_of_it = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", CRATE,
                                "--filter-platform", "x86_64-unknown-linux-gnu"))
     packages = {package["id"]: package for package in all_of_it["packages"]}
@@ -105,12 +105,12 @@ def crate_parts():
 
 
 def parts(build, carried):
-    """All parts of the programs of the folder `build`, with the carried libraries of these paths."""
+    """Returns all parts of the programs of the folder `build`, with the carried libraries of these paths."""
     return debian_parts(build, carried) + crate_parts()
 
 
 def write_licences(all_parts, folder):
-    """One folder a part, with its licences as they were found. Crates that carry none name one of the common
+    """Writes one folder a part, with its licences as they were found. Crates that carry none name one of the common
     licences in their manifest: the line in index.txt says which."""
     folder.mkdir(parents=True)
     lines = []
@@ -126,7 +126,7 @@ def write_licences(all_parts, folder):
 
 
 def cyclonedx(all_parts):
-    """The bill as a CycloneDX document."""
+    """Returns the bill as a CycloneDX document."""
     expression = re.compile(r"[\w.+()-]+( (OR|AND|WITH) [\w.+()-]+)*")
 
     def licence(part):

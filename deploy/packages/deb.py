@@ -58,7 +58,7 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 
 
 def unit():
-    """The unit of deploy/systemd with the programs where this package has them."""
+    """Returns the unit of deploy/systemd with the programs where this package has them."""
     text = UNIT.read_text()
     if "/usr/local/bin/" not in text:
         raise SystemExit(f"error: {UNIT} names no program in /usr/local/bin")

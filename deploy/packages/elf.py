@@ -1,4 +1,4 @@
-"""What a program or a library needs: other libraries, and versions of symbols."""
+"""The needs of a program or a library: other libraries, and versions of symbols."""
 
 import re
 
@@ -9,18 +9,18 @@ from .source import run
 OUTSIDE = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libpthread.so.0",
            "libdl.so.2", "librt.so.1", "libresolv.so.2"}
 
-# The newest versions of symbols that a package may ask for: those of Debian 12.
+# The newest versions of symbols that a package may ask for: Debian 12's.
 NEWEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}
 
 
 def is_elf(path):
-    """Whether a file is a program or a library of this kind."""
+    """Returns whether a file is a program or a library of this kind."""
     with open(path, "rb") as file:
         return file.read(4) == b"\x7fELF"
 
 
 def dynamic(path, tag):
-    """The values of `tag` in the dynamic section: NEEDED, RUNPATH, RPATH."""
+    """Returns the values of `tag` in the dynamic section: NEEDED, RUNPATH, RPATH."""
     return re.findall(rf"\({tag}\)[^\[]*\[([^\]]*)\]", run("readelf", "--dynamic", "--wide", path))
 
 
@@ -39,7 +39,7 @@ def too_new(path):
 
 
 def newest_glibc(paths):
-    """The version of glibc that all of these run with: (2, 35)."""
+    """Returns the version of glibc that all of these run with: (2, 35)."""
     return max(number for path in paths for family, number in symbol_versions(path) if family == "GLIBC")
 
 

@@ -1,6 +1,6 @@
-"""The image: what its root holds, and that root as an OCI archive.
+"""The image: the contents of its root, and that root as an OCI archive.
 
-Tools and a shell that an image does not hold need no update and help nobody who gets in. The Dockerfile
+Tools and a shell that an image does not hold need no update and help no intruder. The Dockerfile
 starts from the same root.
 """
 

@@ -1,4 +1,4 @@
-"""What is packaged: the version of CMakeLists.txt, the date of the last commit, the folders."""
+"""The source of a package: the version of CMakeLists.txt, the date of the last commit, the folders."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ SUMMARY = "Inference server for ONNX models on CPUs that captures and replays gr
 
 
 def run(*command, **options):
-    """The output of a command; where that fails, this ends with what it said."""
+    """Returns the output of a command; where it fails, ends with its error output."""
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           **options)
     if done.returncode != 0:
@@ -21,7 +21,7 @@ def run(*command, **options):
 
 
 def version():
-    """The one version of the tree, which the programs say as well."""
+    """Returns the one version of the tree, which the programs say as well."""
     text = (ROOT / "CMakeLists.txt").read_text()
     return re.search(r"^project\(reprise VERSION (\S+)", text, re.M).group(1)
 

@@ -1,7 +1,7 @@
 """The tree that every package holds:
 
-    bin/reprised, bin/reprise   find what they need in lib/reprise beside bin, wherever both are
-    lib/reprise/*.so*           every library but those of the C and C++ runtime
+    bin/reprised, bin/reprise   find their libraries in lib/reprise next to bin, wherever both are
+    lib/reprise/*.so*           every library but the C and C++ runtime's
     share/man/man1/             the manual pages of the programs, as they print them
     share/bash-completion/completions, share/zsh/vendor-completions, share/fish/vendor_completions.d
     share/doc/reprise/          licences of all that is in it, and its bill of materials
@@ -16,11 +16,11 @@ import shutil
 from . import bill, elf
 from .source import ROOT, run
 
-# What programs and libraries search for libraries, by where they lie.
+# The paths where programs and libraries search for libraries, by where they lie.
 RUNPATHS = {"bin": "$ORIGIN/../lib/reprise", "lib/reprise": "$ORIGIN"}
 
 
-# What the programs print of themselves, and where readers and shells look for it.
+# The texts that the programs print of themselves, and where readers and shells look for them.
 PRINTED = {
     "share/man/man1/{program}.1.gz": {"reprise": ["man"], "reprised": ["--man"]},
     "share/bash-completion/completions/{program}": {"reprise": ["completion", "bash"],
@@ -64,7 +64,7 @@ def set_runpaths(tree):
 
 
 def refuse_what_would_not_run(tree):
-    """Ends where a file of the tree needs what a system of the promised age has not."""
+    """Ends where a file of the tree needs a symbol that a system of the promised age lacks."""
     carried = {path.name for path in (tree / "lib/reprise").iterdir()}
     for path in programs_and_libraries(tree):
         missing = set(elf.dynamic(path, "NEEDED")) - elf.OUTSIDE - carried
@@ -74,7 +74,7 @@ def refuse_what_would_not_run(tree):
 
 
 def glibc(tree):
-    """The version of glibc that the tree needs, (2, 35)."""
+    """Returns the version of glibc that the tree needs, (2, 35)."""
     return elf.newest_glibc(programs_and_libraries(tree))
 
 

@@ -26,7 +26,7 @@ ENTRY_POINTS = "[console_scripts]\nreprise = reprise.programs:reprise\nreprised 
 
 
 def tag_of(tree):
-    """As auditwheel has it: any Python, and the glibc that the programs need."""
+    """Makes the tag as auditwheel does: any Python, and the glibc that the programs need."""
     return f"py3-none-manylinux_{'_'.join(map(str, glibc(tree)))}_x86_64"
 
 

@@ -53,7 +53,7 @@ def texts_of(path, begin, count):
 
 
 def embed(server, model, texts, key, timeout_s):
-    """The vectors, [texts, width] in float32. OSError: the daemon cannot be reached, or is busy."""
+    """Returns the vectors, [texts, width] in float32. OSError: the daemon cannot be reached, or is busy."""
     request = urllib.request.Request(
         f"{server}/v1/embeddings", json.dumps({"model": model, "input": texts}).encode(),
         {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})})
@@ -80,7 +80,7 @@ def write_part(folder, number, vectors):
 
 
 def open_job(flags, model):
-    """All parts of the job, and the numbers of those that are missing in its folder, which is made.
+    """Returns all parts of the job, and the numbers of those that are missing in its folder, which is made.
 
     Refuses a folder of another job: its parts would be other texts'.
     """
@@ -118,7 +118,7 @@ class Job:
         self.refused = None
 
     def work(self, server):
-        """A thread's part of the job: one request of the daemon at a time."""
+        """Does a thread's part of the job: one request of the daemon at a time."""
         failures = 0
         while self.left > 0 and self.refused is None and failures < MOST_FAILURES:
             try:

@@ -3,7 +3,7 @@
 
     ray_embed.py texts.txt vectors --model minilm=FOLDER
 
-The parts, their files and how a job is resumed are those of batch_embed.py: a job that one of them began may be
+The parts, their files and how a job is resumed are the same as in batch_embed.py: a job that one of them began may be
 finished by the other. `texts`, `vectors` and FOLDER are on storage that all nodes see. A daemon that ends is
 started again; a node that goes has its parts embedded elsewhere.
 """
@@ -40,7 +40,7 @@ class Embedder:
         return batch_embed.embed(self.daemon.url, self.name, texts, None, self.flags.timeout)
 
     def vectors_of(self, texts):
-        """The vectors of a part; its requests are under way at the same time, `--concurrency` of them."""
+        """Returns the vectors of a part; its requests are under way at the same time, `--concurrency` of them."""
         batches = [texts[i:i + self.flags.batch] for i in range(0, len(texts), self.flags.batch)]
         for failures in range(batch_embed.MOST_FAILURES):
             try:

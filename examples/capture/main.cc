@@ -44,7 +44,7 @@ absl::Status CaptureOps(reprise::OpStream& stream) {
   return absl::OkStatus();
 }
 
-// An op without a fixed shape fails at its line, and gives advice.
+// Shows that an op without a fixed shape fails at its line, and gives advice.
 void RefuseData(reprise::OpStream& stream) {
   const Tensor a = stream.FromVector<float>({4}, {1, 0, 3, 0});
   reprise::CapturedGraph graph;
@@ -55,7 +55,7 @@ void RefuseData(reprise::OpStream& stream) {
   std::printf("refused: %s\n", std::string(graph.status().message()).c_str());
 }
 
-// A model from bytes, bound to one shape; outputs go to memory of the program.
+// Binds a model from bytes, bound to one shape; outputs go to memory of the program.
 absl::Status BindModel(reprise::Runtime& runtime, const std::string& path, int64_t size) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -9,7 +9,7 @@ import tempfile
 
 
 def dynamicity(batches, reprise="reprise", arguments=()):
-    """The report as text. `reprise` is the program; `arguments` are more of its, such as --json."""
+    """Returns the report as text. `reprise` is the program; `arguments` are more of its, such as --json."""
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
         for i, batch in enumerate(batches):
             if not isinstance(batch, (dict, list, tuple)):

@@ -29,7 +29,7 @@ log = logging.getLogger("ray.serve")
 
 
 class Arguments(pydantic.BaseModel):
-    """What `serve run` and `args` of a configuration may say."""
+    """The fields that `serve run` and `args` of a configuration may set."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ class Reprise:
 
 
 def app(arguments: Arguments) -> serve.Application:
-    """The application, by its arguments."""
+    """Builds the application from its arguments."""
     return Reprise.options(
         ray_actor_options={"num_cpus": arguments.num_cpus}, max_replicas_per_node=arguments.max_replicas_per_node,
         max_ongoing_requests=arguments.max_ongoing_requests, autoscaling_config={

@@ -2,7 +2,7 @@
 
     python3 examples/recompilation/make_models.py walk
 
-Their weights are made up: what compiles, and why, hangs on shapes alone. Needs the packages onnx and numpy.
+Their weights are made up: compiles, and their causes, depend on shapes alone. Needs the packages onnx and numpy.
 """
 
 import pathlib
@@ -60,7 +60,7 @@ def speech(path):
 
 
 def detector(path):
-    """The sum of the scores above zero: which these are, data decide."""
+    """Makes the sum of the scores above zero: which these are, data decide."""
     zero = numpy_helper.from_array(np.array(0, np.float32), "zero")
     nodes = [
         helper.make_node("MatMul", ["boxes", "w"], ["scores"], name="/head/MatMul"),

@@ -95,7 +95,7 @@ inline void WorkWatch::TakeBytes(size_t bytes) {
   bytes_ += wanted;
 }
 
-// A block may have been allocated before the watch.
+// Takes `bytes` off; a block may have been allocated before the watch.
 inline void WorkWatch::GiveBytes(size_t bytes) noexcept {
   bytes_ = std::max<int64_t>(bytes_ - static_cast<int64_t>(bytes), 0);
 }

@@ -89,10 +89,10 @@ class BucketAdvisor {
   std::optional<BucketAdvice> Consider(int64_t now_ns) {
     return BeginLook() ? Advise(now_ns) : std::nullopt;
   }
-  // The quick half: decides how much of the past is to be forgotten. False: the traffic is
+  // Decides, as the quick half, how much of the past is to be forgotten. False: the traffic is
   // changing, and advice must wait until it has.
   bool BeginLook();
-  // The slow half: up to some tens of milliseconds.
+  // Computes the advice, as the slow half: takes up to some tens of milliseconds.
   std::optional<BucketAdvice> Advise(int64_t now_ns) const;
   // Notes that the set is in force from now on.
   void Adopt(const BoundarySets& boundaries);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/bucket/boundary_choice.h"
 #include "runtime/bucket/solver.h"
 
 namespace reprise {
@@ -14,11 +15,6 @@ using Sets = std::vector<std::vector<int64_t>>;  // boundaries by axis
 constexpr double kMostTries = 4096;
 // Steps of improving axes in turn: each makes the cost fall, so few are needed.
 constexpr int kMostRounds = 32;
-
-int64_t SmallestThatHolds(absl::Span<const int64_t> boundaries, int64_t size) {
-  const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), size);
-  return it == boundaries.end() ? size : *it;
-}
 
 class GridSolver {
  public:
@@ -34,7 +30,7 @@ class GridSolver {
 
   double SampleCost(const std::vector<int64_t>& sizes, const Sets& sets) const {
     std::vector<int64_t> binding(axes_);
-    for (size_t a = 0; a < axes_; ++a) binding[a] = SmallestThatHolds(sets[a], sizes[a]);
+    for (size_t a = 0; a < axes_; ++a) binding[a] = Holding(sets[a], sizes[a]);
     if (options_.batch_axis < 0 || options_.max_product <= 0) return cost_(sizes, binding);
     const int b = options_.batch_axis;
     const int64_t most = MostRows(binding, sets[b]);
@@ -48,7 +44,7 @@ class GridSolver {
     total = static_cast<double>(full) * cost_(part, binding);
     if (const int64_t left = sizes[b] % most; left > 0) {
       part[b] = left;
-      binding[b] = SmallestThatHolds(sets[b], left);
+      binding[b] = Holding(sets[b], left);
       total += cost_(part, binding);
     }
     return total;

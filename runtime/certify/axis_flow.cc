@@ -26,21 +26,15 @@ using Verdict = AxisFinding::Verdict;
 // behind the end lie behind the diagonal of a causal mask then.
 PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, int64_t dim,
                          std::optional<int64_t> query) {
-  std::optional<double> first;
-  double largest = -std::numeric_limits<double>::infinity();
-  bool uniform = true;
+  PaddingValue first;
   const Shape strides = Strides(shape);
   for (size_t e = 0; e < values.size(); ++e) {
     const auto at = [&](int64_t d) { return static_cast<int64_t>(e) / strides[d] % shape[d]; };
     if (query.has_value() && at(dim) <= at(*query)) continue;
     if (!first.has_value()) first = values[e];
-    uniform = uniform && SameNumber(*first, values[e]);
-    if (std::isnan(values[e])) return PaddingValue::Unknown();
-    largest = std::max(largest, values[e]);
+    if (values[e] != *first) return std::nullopt;  // None equals NaN.
   }
-  if (!first.has_value()) return PaddingValue::Unknown();
-  if (uniform) return PaddingValue::Constant(*first);
-  return largest < 0 ? PaddingValue::Low(largest) : PaddingValue::Unknown();
+  return first;
 }
 
 // Returns whether all places along `dim` hold the same.
@@ -107,51 +101,6 @@ bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& 
   return true;
 }
 
-// Finds which keys a table of queries and keys hides. `values` behind the diagonal hold one number
-// where it is causal; elsewhere those hide that are false, or so low that they are masks.
-Structure StructureOf(const Shape& shape, const std::vector<double>& values, int64_t query,
-                      int64_t key) {
-  const Shape strides = Strides(shape);
-  const bool low = absl::c_any_of(values, [](double one) { return one <= ops::kWeakestMask; });
-  const bool binary = absl::c_all_of(values, [](double one) { return one == 0 || one == 1; });
-  if (!low && !binary) return Structure::kNone;  // Numbers to compute with.
-  std::vector<double> first(shape[key]);
-  bool varies = false, keeps_first = true;
-  const PaddingValue behind = ValueBehind(shape, values, key, query);
-  for (size_t e = 0; e < values.size(); ++e) {
-    const int64_t at = static_cast<int64_t>(e) / strides[key] % shape[key];
-    const double start = values[e - at * strides[key]];
-    varies = varies || values[e] != start;
-    const bool hidden = low ? values[e] <= ops::kWeakestMask : behind.Is(values[e]);
-    if (at == 0) keeps_first = keeps_first && !hidden;
-  }
-  if (!varies) return Structure::kNone;
-  const bool causal = keeps_first && (low || behind.is_constant());
-  return causal ? Structure::kKeepsFirst : Structure::kAny;
-}
-
-// Finds what whole lines of a table along `key` hold, where it differs between queries.
-TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_t key) {
-  TableLines lines;
-  const int64_t size = shape[key], stride = Strides(shape)[key];
-  bool varies = false;
-  for (size_t e = 0; e < values.size(); ++e) {
-    if (static_cast<int64_t>(e) / stride % size != 0) continue;
-    TableLines line = {.zeros = true, .ones = true, .hidden = true};
-    for (int64_t i = 0; i < size; ++i) {
-      const double value = values[e + i * stride];
-      line.zeros &= value == 0;
-      line.ones &= value == 1;
-      line.hidden &= value <= ops::kWeakestMask;
-      varies = varies || !SameNumber(value, values[i * stride]);
-    }
-    lines.zeros |= line.zeros;
-    lines.ones |= line.ones;
-    lines.hidden |= line.hidden;
-  }
-  return varies ? lines : TableLines();
-}
-
 // The positions that a dim of these two sizes has, where it is known.
 using FindExtent = absl::FunctionRef<std::optional<Extent>(int64_t, int64_t)>;
 
@@ -181,7 +130,8 @@ bool MayBeAnother(const std::string& name, const AxisFlowOptions& options) {
   return uneven != options.uneven.end() && uneven->second.unread;
 }
 
-// A constant that both sizes have: with positions where one is the beginning of the other.
+// Returns the flow of a constant that both sizes have: with positions where one is the beginning of
+// the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std::string& name,
                              const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
@@ -196,10 +146,10 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d] == b[d]) continue;
     if (const std::optional<Extent> extent = find_extent(a[d], b[d]); extent.has_value()) {
-      flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true, .extent = *extent});
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .extent = *extent});
     } else if (const int64_t inner = SameForAll(small, large, static_cast<int64_t>(d), options);
                inner > 0) {
-      flow.along.push_back({.dim = static_cast<int64_t>(d), .inner = inner, .settled = true});
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .inner = inner});
     } else {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .moved = true});
       flow.follows_size = true;
@@ -214,7 +164,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std
   return flow;
 }
 
-// The part of it that the elements tell, once the positions are known.
+// Reads the part of it that the elements tell, once the positions are known.
 void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& name,
                  const AxisFlowOptions& options, AxisFlowValue& flow) {
   const Shape& a = small.shape();
@@ -241,7 +191,6 @@ void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& na
   for (size_t i = 0; i < flow.along.size() && flow.along.size() <= 2; ++i) {
     Positions& positions = flow.along[i];
     positions.padding = ValueBehind(b, larger, positions.dim, std::nullopt);
-    const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
     // Requests of a batch lie anywhere: what differs by the place differs for them.
     if (options.is_batch && !SameAlong(b, larger, positions.dim)) {
       flow.own_place = flow.along.size() == 1 && !options.repeats_last &&
@@ -251,18 +200,10 @@ void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& na
       // A request may have more rows than any bucket, and is answered in parts then.
       flow.follows_size = true;
     }
-    if (!known && flow.along.size() == 2 && i == 1) {
+    if (!positions.padding.has_value() && flow.along.size() == 2 && i == 1) {
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
     }
   }
-  if (options.is_batch) return;
-  // Queries of another axis than the keys lie along another dim.
-  if (flow.along.size() == 2) {
-    flow.structure = StructureOf(b, larger, flow.along[0].dim, flow.along[1].dim);
-  } else if (flow.along.size() == 1 && flow.along[0].dim > 0) {
-    flow.structure = StructureOf(b, larger, flow.along[0].dim - 1, flow.along[0].dim);
-  }
-  if (!flow.along.empty()) flow.lines = LinesOf(b, larger, flow.along.back().dim);
 }
 
 const ParameterExpr* InputOf(const ParameterExpr& expr, size_t i) {
@@ -284,61 +225,35 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
   const Shape& a = small.shape();
   const Shape& b = large.shape();
   flow.follows_size = !cut || a.size() != b.size() || options.is_batch;
-  // Eight bits, or two dims of positions, may be a mask, whose elements are not known here.
-  int64_t dims = 0;
-  for (size_t d = 0; d < a.size() && d < b.size(); ++d) dims += a[d] != b[d] ? 1 : 0;
-  const bool masks = dims > 1 || !IsFloating(small.dtype());
   for (size_t d = 0; d < a.size() && d < b.size(); ++d) {
     if (a[d] == b[d]) continue;
     const std::optional<Extent> extent = find_extent(a[d], b[d]);
     flow.follows_size = flow.follows_size || !extent.has_value();
     flow.along.push_back({.dim = static_cast<int64_t>(d),
-                          .guarded = masks,
-                          .settled = true,
                           .moved = !extent.has_value(),
                           .extent = extent.value_or(Extent())});
   }
   return flow;
 }
 
-// Inputs whose numbers may hide positions: masks, and floats with nothing inside a position, which
-// may be added to scores.
-std::set<std::string> HidersIn(const Value& value, const AxisFlowValue& flow) {
-  if (flow.along.empty()) return {};
-  const Shape& shape = *value.shape;
-  const bool lies_as_mask = std::all_of(shape.begin() + flow.along.back().dim + 1, shape.end(),
-                                        [](int64_t size) { return size == 1; });
-  const bool hides = flow.source == Source::kGuards || (IsFloating(value.dtype) && lies_as_mask);
-  return hides ? std::set<std::string>{value.name} : std::set<std::string>();
-}
-
 AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
                           const AxisFlowOptions& options) {
   const Value& small = graph.value(id);
-  const auto guard = options.guards.find(small.name);
-  const bool guarded = guard != options.guards.end();
-  const bool masks = guarded && options.masks.contains(small.name);
-  AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
-  flow.nonnegative = IsNeverNegative(small.dtype) || masks;
-  flow.chosen = !masks;
-  flow.may_be_low = flow.may_be_high = HoldsLargeNumbers(small.dtype) && !masks;
+  const auto fill = options.fills.find(small.name);
+  const bool live = options.live.contains(small.name);
+  AxisFlowValue flow = {.source = live ? Source::kLive : Source::kData};
+  flow.nonnegative = IsNeverNegative(small.dtype) || live;
+  flow.chosen = !live;
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];
     if (a == b) continue;
     // A dim that is computed from the axis (twice the length, the length and one).
     const bool itself = a == options.small_size && b == options.large_size;
-    flow.along.push_back(
-        {.dim = static_cast<int64_t>(d),
-         .padding = guarded ? PaddingValue::Constant(guard->second) : PaddingValue::Unknown(),
-         .guarded = masks,
-         .settled = guarded,
-         .moved = !itself});
+    flow.along.push_back({.dim = static_cast<int64_t>(d), .moved = !itself});
+    if (fill != options.fills.end()) flow.along.back().padding = fill->second;
   }
   // A value without positions is not padded.
-  if (flow.along.empty()) flow.source = Source::kGuards;
-  flow.hiders = HidersIn(small, flow);
-  flow.by_data = !masks && flow.hiders.empty();
-  if (IsInteger(small.dtype)) flow.ids = small.name;
+  if (flow.along.empty()) flow.source = Source::kLive;
   if (small.dtype == DType::kInt32 || small.dtype == DType::kInt64) flow.places = small.name;
   return flow;
 }
@@ -367,28 +282,21 @@ class Walk {
       flows_[small_.inputs()[i]] = FlowOfInput(small_, small_.inputs()[i], other, options_);
     }
     AxisFinding doubt;
-    MaskNeeds needs;
-    std::string shallow;
+    std::set<std::string> in_request;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = small_.node(nodes[i]);
       const Node& other = large_.node(larger[i]);
       if (!Alike(node, other)) return OtherAtOtherSize(AxisNodeName(small_, node));
       AxisContext context(small_, large_, node, other, options_, flows_);
       Visit(node, other, context);
-      if (shallow.empty()) shallow = context.finding().shallow;
-      if (context.finding().verdict == Verdict::kMixes) {
-        doubt = context.finding();
-        doubt.shallow = std::move(shallow);
-        return doubt;
-      }
-      needs.Join(context.finding().needs);
+      if (context.finding().verdict == Verdict::kMixes) return context.finding();
+      in_request.insert(context.finding().in_request.begin(), context.finding().in_request.end());
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
     EnterOutputs();
     const AxisFinding outputs = CheckOutputs();
     if (outputs.verdict > doubt.verdict) doubt = outputs;
-    doubt.needs = std::move(needs);
-    doubt.shallow = std::move(shallow);
+    doubt.in_request = std::move(in_request);
     return doubt;
   }
 
@@ -417,7 +325,7 @@ class Walk {
     }
   }
 
-  // The first elements of an answer must be those of the request.
+  // Checks that the first elements of an answer are the request's.
   AxisFinding CheckOutputs() const {
     for (size_t i = 0; i < small_.outputs().size(); ++i) {
       const ValueId id = small_.outputs()[i];
@@ -426,10 +334,6 @@ class Walk {
       if (!alike || flows_[id].shifted.has_value() || (!made && flows_[id].follows_size)) {
         return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
                 absl::StrCat("holds numbers that follow the size of ", options_.axis)};
-      }
-      if (flows_[id].averaged != kNone) {
-        return {Verdict::kMixes, AxisNodeName(small_, small_.node(flows_[id].averaged)),
-                absl::StrCat(ops::kAverages, " ", options_.axis, " without a mask")};
       }
       if (flows_[id].own_place) {
         return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
@@ -494,7 +398,7 @@ class Walk {
       if (row->axis == ops::AttentionAxis) {
         context.Doubt("takes numbers that follow the size of");  // How long its masks are.
       } else {
-        context.SeeLength("takes numbers that follow the size of");
+        context.Mix("takes numbers that follow the size of");
       }
     }
     FollowNumbers(small_, context, flows_);
@@ -503,7 +407,7 @@ class Walk {
     }
   }
 
-  // The dims that follow the axis are those that the rule says; else they are taken as they are.
+  // Holds the dims that follow the axis to those that the rule says; else takes them as they are.
   void CheckSizes(const Node& node, size_t output, ValueId larger, AxisContext& context) {
     const ValueId id = node.outputs[output];
     if (larger == kNone || !small_.value(id).shape || !large_.value(larger).shape) return;
@@ -512,7 +416,6 @@ class Walk {
     if (a.size() != b.size())
       return context.Doubt("has a result of another rank at another size of");
     AxisFlowValue flow = flows_[id];
-    const bool guarded = context.AnyGuarded();
     bool agrees = true;
     for (size_t d = 0; d < a.size(); ++d) {
       const int64_t dim = static_cast<int64_t>(d);
@@ -523,10 +426,11 @@ class Walk {
       if (known != nullptr) {
         std::erase_if(flow.along, [&](const Positions& one) { return one.dim == dim; });
       } else {
-        flow.along.push_back({.dim = dim, .guarded = guarded, .moved = true});
+        flow.along.push_back({.dim = dim, .moved = true});
       }
     }
-    if (!agrees) context.Doubt("moves elements in a way that is not known, by the positions of");
+    if (agrees) return;
+    context.Doubt("moves elements in a way that is not known, by the positions of");
     context.Set(output, std::move(flow));
   }
 

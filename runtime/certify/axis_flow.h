@@ -4,11 +4,10 @@
 // walked in step by the axis rules of the op table (ops/axis/axis_rule.h). A node that lets one
 // position see another is where padding could change an answer:
 //
-//   proved     no position sees the padding behind it, or what it sees there counts for nothing:
-//              zeros in a sum, a huge negative number in a softmax
-//   undecided  positions meet, perhaps under a mask; whether it is good enough, or whether the rule
-//              merely does not know, is for the measurement to say
-//   mixes      positions meet and no mask has a say
+//   proved     no position sees the padding past the end, or its contents count for nothing there:
+//              zeros in a sum, minus infinity in a softmax
+//   undecided  the rules do not know whether positions meet
+//   mixes      positions meet
 //
 // Threads: pure.
 #pragma once
@@ -23,7 +22,7 @@ namespace reprise {
 // at sizes that nothing else has. Where their nodes differ in kind the answer is undecided.
 AxisFinding FindMixing(const Graph& small, const Graph& large, const AxisFlowOptions& options);
 
-// "node '/pool/ReduceMean' (ReduceMean) averages over sequence without a mask".
+// "node '/pool/ReduceMean' (ReduceMean) averages over sequence".
 std::string MixingWords(const AxisFinding& finding);
 
 }  // namespace reprise

@@ -23,12 +23,10 @@ namespace {
 
 using Source = AxisFlowValue::Source;
 
-// An average of a mask is at least one over the size: this is below it at any.
-constexpr double kBelowAnyAverage = 1e-7;
-
 constexpr char kFollows[] = "takes numbers that follow the size of";
 
-// An equal shift of all numbers of a line stays equal in sums, and does not show in a softmax.
+// Follows an equal shift of all numbers of a line: it stays equal in sums, and does not show in a
+// softmax.
 void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   const Node& node = context.node();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -46,10 +44,10 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
       flows[node.outputs[0]].shifted = result.along[0].dim;
       continue;
     }
-    // A mask may take the place of some, by numbers that are out of reach either way.
+    // Minus infinity may take the place of some.
     const bool masked = node.op == WhereOp::kName && i > 0 &&
                         context.input(0).source < Source::kData &&
-                        context.Uniform(3 - i).value_or(0) <= ops::kOutOfReach;
+                        context.Uniform(3 - i) == -ops::kInfinity;
     const bool sum = node.op == AddOp::kName || (node.op == SubOp::kName && i == 0) ||
                      node.op == IdentityOp::kName || masked;
     const bool scaled = (node.op == MulOp::kName || node.op == DivOp::kName) && i == 0 &&
@@ -58,11 +56,11 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
       const int64_t shifted = dim + context.output_rank() - context.rank(i);
       std::optional<int64_t>& known = flows[node.outputs[0]].shifted;
       if (known.value_or(shifted) != shifted) {
-        context.SeeLength(kFollows);
+        context.Mix(kFollows);
       }
       known = shifted;
     } else {
-      context.SeeLength(kFollows);
+      context.Mix(kFollows);
     }
   }
 }
@@ -70,41 +68,6 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
 bool OnlyCopies(const AxisContext& context) {
   const OpRow* row = FindOp(context.node().op);
   return row->Has(kView) || FactsOf(*row).Is(kStaysInPlace);
-}
-
-// Returns the least that a clip or a maximum leaves of operand `i`.
-std::optional<double> LowerBound(const AxisContext& context, size_t i) {
-  const std::string& op = context.node().op;
-  if (op == MaxOp::kName && context.num_inputs() == 2) return context.Uniform(1 - i);
-  if (op == ClipOp::kName && i == 0 && !context.has_input(2)) return context.Uniform(1);
-  return std::nullopt;
-}
-
-void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
-  const Node& node = context.node();
-  std::optional<size_t> at;
-  size_t averages = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (context.input(i).averaged == kNone) continue;
-    ++averages;
-    if (!at.has_value()) at = i;
-  }
-  if (!at.has_value()) return;
-  const AxisFlowValue& from = context.input(*at);
-  AxisFlowValue& result = flows[node.outputs[0]];
-  if (node.op == DivOp::kName && averages == 2) return;  // As many were counted in both.
-  const std::optional<double> least = LowerBound(context, *at);
-  const bool bounded = least.has_value() && *least <= kBelowAnyAverage && *least > 0 &&
-                       from.source == Source::kGuards && from.nonnegative;
-  const bool scaled =
-      averages == 1 && (node.op == MulOp::kName || (node.op == DivOp::kName && *at == 0));
-  const bool copied = OnlyCopies(context) && node.op != ConcatOp::kName &&
-                      (node.op != CastOp::kName || context.casts_to_float());
-  if (bounded || scaled || copied || node.op == TransposeOp::kName || node.op == NegOp::kName) {
-    result.averaged = from.averaged;
-  } else {
-    context.BlameMixing(from.averaged, ops::kAverages);
-  }
 }
 
 // Returns whether the rows that `node` picks or replaces by these places are each its own: a column
@@ -159,10 +122,10 @@ void FollowOwnPlaces(const Graph& graph, AxisContext& context, std::vector<AxisF
   if (OnlyCopies(context) && !(node.op == CastOp::kName && context.casts_to_float())) {
     flows[node.outputs[0]].own_place = true;
   } else if (!TakesOwnRows(graph, context, flows)) {
-    context.SeeLength(kFollows);
+    context.Mix(kFollows);
   } else if (node.op == ScatterNdOp::kName) {
     AxisFlowValue flow = context.input(0);  // The elements put there lie where the data did.
-    for (Positions& positions : flow.along) positions.padding = PaddingValue::Unknown();
+    for (Positions& positions : flow.along) positions.padding = std::nullopt;
     context.Set(0, std::move(flow));
   }
 }
@@ -185,7 +148,6 @@ ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column) {
 
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {
   FollowShifts(context, flows);
-  FollowAverages(context, flows);
   FollowOwnPlaces(graph, context, flows);
 }
 

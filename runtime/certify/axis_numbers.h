@@ -2,7 +2,6 @@
 // them, or a certain reader, to make them harmless.
 //
 //   shifts      off by one number for a whole line at another size: a softmax does not see it
-//   averages    off by a factor that follows the size: a quotient of two of them is not
 //   own places  the places of a batch's rows: what picks rows by them picks each for itself
 //
 // Threads: pure.

@@ -41,7 +41,7 @@ bool SamePlace(const Lines& small, int64_t small_at, const Lines& large, int64_t
   return true;
 }
 
-// Every position of each part holds the same at both sizes.
+// Returns whether every position of each part holds the same at both sizes.
 bool BeginsAlike(const std::vector<PositionPart>& parts, const AxisContext& context,
                  const Lines& small, const Lines& large) {
   int64_t small_first = 0, large_first = 0;  // places of the part
@@ -80,7 +80,7 @@ std::optional<AxisFlowValue> FlowInParts(const Tensor& small, const Tensor& larg
   if (lines.lines != larger.lines || lines.inner != larger.inner) return std::nullopt;
   for (const std::vector<PositionPart>& parts : candidates) {
     if (!BeginsAlike(parts, context, lines, larger)) continue;
-    Positions positions = {.dim = *dim, .settled = true};
+    Positions positions = {.dim = *dim};
     if (parts.size() == 1) {
       positions.extent = parts[0].extent;
       positions.inner = parts[0].inner;

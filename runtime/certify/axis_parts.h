@@ -11,8 +11,9 @@
 
 namespace reprise {
 
-// A constant at both sizes of `context`: its positions, where they lie as those of a value that the
-// walk has met, and every position holds the same at both sizes. nullopt: they do not.
+// Reads a constant at both sizes of `context`: its positions, where they lie as the positions of a
+// value that the walk has met, and every position holds the same at both sizes. nullopt: they do
+// not.
 std::optional<AxisFlowValue> FlowInParts(const Tensor& small, const Tensor& large,
                                          const AxisContext& context);
 

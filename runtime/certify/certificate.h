@@ -15,7 +15,7 @@ struct AxisCertificate {
   // anything.
   std::vector<std::string> guards;
   // The first node that lets one position see another, and how: "node '/pool/ReduceMean'
-  // (ReduceMean) averages over sequence without a mask". Empty where none does, and where the ops
+  // (ReduceMean) averages over sequence". Empty where none does, and where the ops
   // were not looked at.
   std::string mixing;
   // Why requests of a certified axis are packed or run exact, and none is padded. Empty: they may

@@ -54,10 +54,12 @@ class ReplayErrors {
   // The kernel has used another value in its place, and its other results are right.
   virtual void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
                       int64_t high) = 0;
-  // A reference kernel could not compute launch `launch` at all, for the reason that `status`
-  // gives. Its results are zeros, and all results that depend on them are wrong for every request.
+  // Notes that a reference kernel could not compute launch `launch`, for the reason in `status`.
+  // Its results are zeros, and all results that depend on them are wrong for every request.
   virtual void Fail(int launch, const absl::Status& status) = 0;
 };
+
+class Collective;
 
 struct Frame {
   std::byte* arena = nullptr;
@@ -74,6 +76,8 @@ struct Frame {
   // room for `segments` of them (never as many as for rows).
   int64_t segments = 0;
   int64_t live_segments = 0;
+  // The other ranks that run the same replay; null: there are none.
+  Collective* collective = nullptr;
 };
 
 struct LaunchArgs {

@@ -1,5 +1,4 @@
-// Observers that ignore all events: for programs that need none of them, and as a base of observers
-// that need few.
+// Observers that ignore all events.
 #pragma once
 
 #include <memory>
@@ -10,13 +9,7 @@ namespace reprise {
 
 class SilentModelObserver : public ModelObserver {
  public:
-  void OnCompile(const CompileRecord&) override {}
-  void OnReplay(const ReplayRecord&) override {}
-  void OnRequestLengths(absl::Span<const int64_t>) override {}
-  void OnCacheRequest(bool) override {}
-  void OnCacheSize(int64_t, int64_t) override {}
-  void OnEviction(EvictionReason) override {}
-  void OnReferenceKernel(absl::string_view, absl::string_view) override {}
+  void On(const ModelEvent&) override {}
 };
 
 class SilentObserver final : public Observer {

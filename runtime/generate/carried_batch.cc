@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/passes/paged/paged_form.h"
 

@@ -40,7 +40,7 @@ class CarriedBatch {
   int64_t step_tokens() const { return static_cast<int64_t>(step_.size()); }
   // Writes the inputs of the step's replay.
   void Fill(const Recipe& recipe, std::byte* base) const;
-  // The scores of the step's tokens, in order.
+  // Takes the scores of the step's tokens, in order.
   void TakeScores(const float* scores);
   std::vector<Response> Finish(const absl::Status& status, const ReplayInfo& info);
 

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -57,7 +56,7 @@ class CarriedSteps {
   // Returns the most tokens of one replay: the scores of all of them are needed.
   int64_t most_tokens() const { return most_tokens_; }
 
-  // One response a request, in order; all of them are taken. `stop`: as Engine::Run says.
+  // Returns one response a request, in order; all of them are taken. `stop`: as Engine::Run says.
   std::vector<Response> Run(absl::Span<const Request* const> requests, Stream& stream,
                             StopFlag* stop, CarriedCounts& counts) const;
 

@@ -5,12 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/control/control_op.h"

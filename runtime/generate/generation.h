@@ -91,7 +91,7 @@ struct GenerationRequest {
 // The asker holds it. Threads: any.
 class Generation {
  public:
-  // Its pages are free at the next step; one more event reports CANCELLED.
+  // Cancels it: its pages are free at the next step; one more event reports CANCELLED.
   void Cancel() { cancelled_ = true; }
   bool cancelled() const { return cancelled_; }
   // Events that were told, less those that the client has taken: with too many the sequence waits.

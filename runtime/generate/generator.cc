@@ -65,13 +65,13 @@ absl::Status Generator::Init() {
   if (rounds && options_.cache_dtype == ops::CacheDType::kFloat32) {
     options_.cache_dtype = ops::CacheDType::kBFloat16;
   }
-  ASSIGN_OR_RETURN(PagedForm form,
-                   MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
-                                 {.context = options_.context,
-                                  .stated_context = options_.stated_context,
-                                  .value_of = value_of,
-                                  .cache_dtype = options_.cache_dtype,
-                                  .threads = cores == nullptr ? 1 : cores->cores()}));
+  ASSIGN_OR_RETURN(PagedForm form, MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
+                                                 {.context = options_.context,
+                                                  .stated_context = options_.stated_context,
+                                                  .value_of = value_of,
+                                                  .cache_dtype = options_.cache_dtype,
+                                                  .threads = cores == nullptr ? 1 : cores->cores(),
+                                                  .ranks = shard().ranks}));
   if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
     return absl::UnimplementedError(
         form.cross_page_bytes > 0
@@ -93,7 +93,12 @@ absl::Status Generator::Init() {
     return absl::ResourceExhaustedError(
         absl::StrCat("a page takes ", aligned, " bytes, and all may take ", options_.page_bytes));
   }
-  ASSIGN_OR_RETURN(pages_, PagePool::Create({.page_bytes = aligned, .max_pages = count}));
+  ASSIGN_OR_RETURN(pages_, PagePool::Create({.page_bytes = aligned,
+                                             .max_pages = count,
+                                             .on_change = options_.events.on_page,
+                                             .on_copy = [this](PageId from, PageId to) {
+                                               if (ranks_ != nullptr) ranks_->Copy(from, to);
+                                             }}));
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
                    Stream::Create({.cores = engine_.CoresOf(*model_),
                                    .max_threads = options_.max_threads,
@@ -109,21 +114,26 @@ absl::Status Generator::Init() {
           "no file next to it has decoder_start_token_id, which its answers begin with");
     }
   }
+  const std::string plan = options_.ranks == nullptr ? "" : FingerprintGraph(*form.graph).digest;
   ASSIGN_OR_RETURN(StepRecipes recipes,
                    StepRecipes::Make(engine_, *model_, form, options_.step_tokens,
-                                     options_.max_running, *stream));
+                                     options_.max_running, *stream, shard()));
   if (options_.speculate) speculation_.emplace(context_);
   runner_ = std::make_unique<StepRunner>(std::move(stream), std::move(recipes), vocabulary_);
   absl::StatusOr<std::unique_ptr<CarriedSteps>> carried =
-      CarriedSteps::Make(model_, Engine::SymbolicGraph(*model_, false), form.decoder,
-                         {.context = context_, .vocabulary = vocabulary_, .ids = id_rows_},
-                         this->recipes(), *engine_.options().clock);
+      absl::UnimplementedError("several ranks compute them");
+  if (options_.ranks == nullptr) {
+    carried = CarriedSteps::Make(model_, Engine::SymbolicGraph(*model_, false), form.decoder,
+                                 {.context = context_, .vocabulary = vocabulary_, .ids = id_rows_},
+                                 this->recipes(), *engine_.options().clock);
+  }
   if (carried.ok()) {
     carried_ = *std::move(carried);
   } else {
     carried_refusal_ = std::string(carried.status().message());
   }
   if (options_.gate != nullptr) turn_.emplace(*options_.gate);
+  if (options_.ranks != nullptr) MeetRanks(plan);
   Publish();
   return absl::OkStatus();
 }
@@ -217,6 +227,8 @@ absl::Status Generator::SettleRequest(SequenceRequest& shared) const {
 
 absl::Status Generator::CheckOpen(const KeyShare& share) const {
   if (closed_) return absl::UnavailableError("the model is unloaded");
+  if (ranks_ != nullptr && !ranks_->leads()) return ranks_->TakesNone();
+  RETURN_IF_ERROR(state());
   if (share.waiting < options_.max_waiting) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(share.waiting, " requests wait already, and ", options_.max_waiting, " may"));
@@ -317,7 +329,12 @@ GeneratorStats Generator::Stats() const {
 }
 
 bool Generator::Step() {
+  if (ranks_ != nullptr && !ranks_->leads()) return Follow();
   TakeRequests();
+  if (ranks_ != nullptr && !KeepWithRanks()) {
+    Publish();
+    return false;
+  }
   CountShares();
   if (!turn_.has_value()) return ComputeStep();
   if (!BeginTurn()) {
@@ -342,7 +359,7 @@ bool Generator::ComputeStep() {
   }
   const int64_t start = engine_.options().clock->NowNs();
   const absl::StatusOr<absl::Span<float>> scores =
-      WithinMemory([] { return "a step"; }, [&] { return runner_->Run(step); });
+      WithinMemory([] { return "a step"; }, [&] { return RunStep(step); });
   if (!scores.ok()) {
     for (const StepItem& item : step.items) End(*item.sequence, Ending::kError, scores.status());
   } else {

@@ -34,6 +34,7 @@
 #include "runtime/generate/decoder_rules.h"
 #include "runtime/generate/generation.h"
 #include "runtime/generate/prompt_encoder.h"
+#include "runtime/generate/rank_steps.h"
 #include "runtime/generate/sequence.h"
 #include "runtime/generate/speculation.h"
 #include "runtime/generate/step_gate.h"
@@ -50,6 +51,9 @@ namespace reprise {
 struct GeneratorEvents {
   std::function<void(int64_t ns)> on_first_token = [](int64_t) {};  // time since the request came
   std::function<void(int64_t ns)> on_token = [](int64_t) {};        // time since the one before
+  std::function<void(const PageChange&)> on_page = nullptr;         // pages that sequences find
+  // The scores of each step, before any token is drawn by them; on all ranks, and may be null.
+  std::function<void(absl::Span<const float> scores)> on_scores = nullptr;
 };
 
 struct GeneratorOptions {
@@ -71,6 +75,7 @@ struct GeneratorOptions {
   size_t max_arena_bytes = size_t{16} << 30;
   GeneratorEvents events;
   StepGate* gate = nullptr;  // that the models share which step; null: there is one. Outlives it
+  RankHub* ranks = nullptr;  // the ranks that compute the model together; null: this one alone
 };
 
 struct GeneratorStats {
@@ -86,25 +91,35 @@ inline constexpr int64_t kLeastPromptTokens = 16;
 
 class Generator {
  public:
-  // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming the part that cannot be paged.
+  // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming the part that cannot be paged, or
+  // divided among the ranks. Other ranks may come later.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Engine& engine,
                                                            std::shared_ptr<const Model> model,
                                                            GeneratorOptions options);
   ~Generator();
 
   // INVALID_ARGUMENT with both numbers where the request can never be served, RESOURCE_EXHAUSTED
-  // where too many wait, UNAVAILABLE after Close.
+  // where too many wait, UNAVAILABLE after Close and while a rank is missing, FAILED_PRECONDITION
+  // where this is not rank 0.
   absl::StatusOr<std::shared_ptr<Generation>> Submit(GenerationRequest request);
-  // One step, if there is anything to do; false: nothing is.
+  // Runs one step, if there is anything to do; returns false if nothing is.
   bool Step();
   // Waits until there is something to do, for at most `ns`.
   void Wait(int64_t ns);
-  // The state of a sequence has changed: Wait ends.
+  // Ends Wait: the state of a sequence has changed.
   void Wake();
   // Takes no more requests: existing ones end with `status`, at once.
   void Close(const absl::Status& status);
 
   GeneratorStats Stats() const;
+  // OK while tokens can be made; UNAVAILABLE naming a rank that is missing.
+  absl::Status state() const { return ranks_ == nullptr ? absl::OkStatus() : ranks_->state(); }
+  // Returns the part of the model that this process computes.
+  Shard shard() const {
+    return options_.ranks == nullptr
+               ? Shard()
+               : Shard{.rank = options_.ranks->rank(), .ranks = options_.ranks->ranks()};
+  }
   const Model& model() const { return *model_; }
   const GeneratorOptions& options() const { return options_; }
   int64_t context() const { return context_; }
@@ -132,6 +147,14 @@ class Generator {
 
   // Returns UNIMPLEMENTED naming an id that is forced and not the model's.
   absl::Status SettleRules();
+  // Meets the other ranks; `plan`: the graph of steps.
+  void MeetRanks(absl::string_view plan);
+  // Ends sequences whose tokens ranks have lost, or all where one is missing; false then.
+  bool KeepWithRanks();
+  // Computes the next step of rank 0. False: there was none.
+  bool Follow();
+  absl::StatusOr<absl::Span<float>> RunStep(const PlannedStep& step);
+  absl::StatusOr<absl::Span<float>> RunOver(const PlannedStep& step, Collective* collective);
   // Settles its lists of ids. INVALID_ARGUMENT where the request can never be served.
   absl::Status SettleRequest(SequenceRequest& request) const;
   absl::Status CheckDraws(const SequenceRequest& request) const;
@@ -210,7 +233,7 @@ class Generator {
   void EndBeams(const std::shared_ptr<SequenceRequest>& request, const absl::Status& status);
   // Beams of a group that wait for each other's pages: the youngest gives its own.
   bool BreakStall();
-  // The other answers of a request share the pages of its prompt.
+  // Lets the other answers of a request share the pages of its prompt.
   void Fork(Sequence& sequence, absl::Span<const float> scores);
   void End(Sequence& sequence, Ending finish, const absl::Status& status,
            std::vector<SampledToken> tokens = {});
@@ -223,6 +246,7 @@ class Generator {
   const std::shared_ptr<const Model> model_;
   GeneratorOptions options_;
   // Constant after Init.
+  std::unique_ptr<RankSteps> ranks_;  // null: this one alone
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<CarriedSteps> carried_;  // borrows the recipes of the runner
   std::string carried_refusal_;

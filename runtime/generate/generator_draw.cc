@@ -15,7 +15,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-// An item that finds no memory ends its sequence alone.
+// Finishes the step. An item that finds no memory ends its sequence alone.
 void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
   const auto width = static_cast<size_t>(vocabulary_);
   const auto finish = [&](const StepItem& item, absl::Span<float> of_item) {

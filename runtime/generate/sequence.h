@@ -87,6 +87,12 @@ struct Sequence {
   bool continues() const { return missing() == 1 && drawn() > 0; }
   // Returns whether the scores of each token of the prompt are requested.
   bool scores_prompt() const { return request->asked.scores_prompt && drawn() == 0; }
+  // Returns the id of token `i` after those that are computed: a missing one, or one of the draft.
+  int64_t IdToCompute(int64_t i) const {
+    const int64_t drafted = i - missing();
+    return drafted < 0 ? tokens[static_cast<size_t>(computed + i)]
+                       : draft[static_cast<size_t>(drafted)];
+  }
   // Keeps `page` as the next one.
   void Keep(PageId page, const PagePool& pool) {
     pages.push_back(page);

@@ -1,7 +1,6 @@
 #include "runtime/generate/sequence_pages.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -59,7 +58,7 @@ void SharePages(const Sequence& from, Sequence& to, PagePool& pool) {
   if (to.computed == from.computed) return;
   const PageId copy = pool.Take();
   if (copy == kNoPage) return;
-  std::memcpy(pool.address(copy), from.addresses[full], pool.options().page_bytes);
+  pool.Copy(from.pages[full], copy);
   to.Keep(copy, pool);
   to.computed = from.computed;
 }
@@ -80,7 +79,7 @@ void DropCross(Sequence& sequence, PagePool& pool) {
 
 void DropPages(Sequence& sequence, PagePool& pool) {
   DropCross(sequence, pool);
-  // Those that build on others first.
+  // Later pages of a prefix come first.
   for (auto page = sequence.pages.rbegin(); page != sequence.pages.rend(); ++page) {
     pool.Drop(*page);
   }

@@ -3,8 +3,6 @@
 // Threads: one at a time, as the pool.
 #pragma once
 
-#include <cstdint>
-
 #include "runtime/generate/sequence.h"
 #include "runtime/sequences/page_pool.h"
 

@@ -36,9 +36,9 @@ class Speculation {
 
   // Adds drafts to the items of a step that has no prompts.
   void Extend(PlannedStep& step, const StepLimits& limits, const Room& room);
-  // The step took `ns`.
+  // Notes that the step took `ns`.
   void Learn(const PlannedStep& step, int64_t ns);
-  // A draft of `drafted` tokens was checked, and its first `right` ones were drawn.
+  // Notes that a draft of `drafted` tokens was checked, and its first `right` ones were drawn.
   static void Checked(Sequence& sequence, int64_t drafted, int64_t right);
 
  private:

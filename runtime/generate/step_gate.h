@@ -48,7 +48,7 @@ class StepGate {
 
   // Returns the time of a key in the steps of all models, in ns; stays where it is.
   WeightedShare& Of(const std::string& key, double weight);
-  // A model has something to do for `key`, or no longer has.
+  // Notes that a model has something to do for `key`, or no longer has.
   void Enter(WeightedShare& key);
   void Leave(WeightedShare& key);
 

@@ -12,7 +12,7 @@ struct KeyLane {
   std::vector<Sequence*> sequences;
 };
 
-// By key; the key that has had the least comes first.
+// Groups by key; the key that has had the least comes first.
 std::vector<KeyLane> LanesOf(const std::vector<Sequence*>& sequences) {
   std::vector<KeyLane> lanes;
   for (Sequence* sequence : sequences) {
@@ -118,7 +118,7 @@ class Planner {
     return lanes;
   }
 
-  // The prompt that has waited longest gets at least half.
+  // Gives the prompt that has waited longest at least half.
   void AddLane(const KeyLane& lane, int64_t part) {
     const int64_t first = lane.sequences.size() > 1 ? std::max<int64_t>(1, part / 2) : part;
     for (size_t i = 0; i < lane.sequences.size() && part > 0; ++i) {

@@ -26,12 +26,14 @@ constexpr int64_t kBeyond = 9;
 
 class Maker {
  public:
-  Maker(const Engine& engine, const Model& model, const ModelVariant& variant, Stream& stream)
+  Maker(const Engine& engine, const Model& model, const ModelVariant& variant, Stream& stream,
+        const Shard& shard)
       : engine_(engine),
         model_(model),
         variant_(variant),
         device_(engine.options().device->one_order()),
-        stream_(stream) {
+        stream_(stream),
+        shard_(shard) {
     const HelperPool* const cores = engine.CoresOf(model);
     if (cores != nullptr) lanes_ = cores->cores();
     const KernelChoices* const choices = engine.options().choices;
@@ -76,16 +78,18 @@ class Maker {
   RecipeKey KeyOf(const StepRecipe& one) const {
     KeyPolicy policy = model_.key_policy();
     policy.packing = kPacked;
+    policy.shard = shard_;
     return MakeKey(variant_.fingerprint, BindingOf(one), device_.fingerprint(), policy);
   }
 
   CompileOptions OptionsFor(const RecipeKey& key) const {
     CompileOptions options = model_.CompileOptionsFor(key, engine_.options());
     options.device = &device_;
+    options.passes.shard = shard_;
     return options;
   }
 
-  // By all of the passes.
+  // Rewrites by all of the passes.
   absl::StatusOr<Rewritten> RewriteFor(const StepRecipe& one) const {
     const RecipeKey key = KeyOf(one);
     return Rewrite(*variant_.graph, key, OptionsFor(key));
@@ -147,13 +151,13 @@ class Maker {
     RETURN_IF_ERROR(PrimeRecipe(*one.recipe, *parameters, stream_));
     const CompileTimes& times = one.recipe->times;
     const std::string hex = one.recipe->key.hex();
-    model_.owner()->observer().OnCompile({.reason = CompileReason::kWarmup,
-                                          .bucket = one.recipe->note.bucket,
-                                          .recipe = hex,
-                                          .phases = {.specialize_ns = times.specialize_ns,
-                                                     .passes_ns = times.passes_ns,
-                                                     .plan_ns = times.plan_ns,
-                                                     .bind_ns = times.bind_ns}});
+    model_.owner()->observer().On(CompileRecord{.reason = CompileReason::kWarmup,
+                                                .bucket = one.recipe->note.bucket,
+                                                .recipe = hex,
+                                                .phases = {.specialize_ns = times.specialize_ns,
+                                                           .passes_ns = times.passes_ns,
+                                                           .plan_ns = times.plan_ns,
+                                                           .bind_ns = times.bind_ns}});
     return absl::OkStatus();
   }
 
@@ -162,6 +166,7 @@ class Maker {
   const ModelVariant& variant_;
   const Device& device_;  // the tokens of a sequence are computed by recipes of many sizes
   Stream& stream_;
+  const Shard shard_;
   int lanes_ = 1;
   bool was_timed_ = false;  // some kernels were
   std::once_flag two_made_;
@@ -172,7 +177,8 @@ class Maker {
 
 absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model& model,
                                               PagedForm& form, int64_t most_tokens,
-                                              int64_t most_picks, Stream& stream) {
+                                              int64_t most_picks, Stream& stream,
+                                              const Shard& shard) {
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = std::move(form.graph);
   variant->fingerprint = FingerprintGraph(*variant->graph);
@@ -181,7 +187,7 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
   for (int64_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
     all.recipes_.push_back({.tokens = tokens, .picks = std::min(tokens, most_picks)});
   }
-  RETURN_IF_ERROR(Maker(engine, model, *variant, stream).Make(all.recipes_));
+  RETURN_IF_ERROR(Maker(engine, model, *variant, stream, shard).Make(all.recipes_));
   return all;
 }
 

@@ -28,9 +28,11 @@ std::string StepLabel(int64_t tokens);  // "g16"
 
 class StepRecipes {
  public:
-  // Powers of two up to `most_tokens`; scores for up to `most_picks` tokens of a step.
+  // Powers of two up to `most_tokens`; scores for up to `most_picks` tokens of a step. `shard`: the
+  // part of the model that they compute.
   static absl::StatusOr<StepRecipes> Make(const Engine& engine, const Model& model, PagedForm& form,
-                                          int64_t most_tokens, int64_t most_picks, Stream& stream);
+                                          int64_t most_tokens, int64_t most_picks, Stream& stream,
+                                          const Shard& shard = {});
 
   // Returns the addresses of the parameters of one, which are prepared again where the model was
   // asleep. Errors: as ParameterStore::TableFor.

@@ -10,14 +10,14 @@
 namespace reprise {
 namespace {
 
-// Each token's position in its sequence.
+// Writes each token's position in its sequence.
 void FillPositions(const PlannedStep& step, int64_t* next) {
   for (const StepItem& item : step.items) {
     for (int64_t i = 0; i < item.count; ++i) *next++ = item.sequence->computed + i;
   }
 }
 
-// The address of the table of pages of each token's sequence.
+// Writes the address of the table of pages of each token's sequence.
 void FillTables(const PlannedStep& step, int64_t* next) {
   for (const StepItem& item : step.items) {
     next =
@@ -56,12 +56,8 @@ void FillBounds(const PlannedStep& step, int32_t* bounds, size_t count) {
 template <class Id>
 void FillIds(const PlannedStep& step, Id* next) {
   for (const StepItem& item : step.items) {
-    const Sequence& sequence = *item.sequence;
-    const int64_t known = std::min(item.count, sequence.missing());
-    const int64_t* ids = sequence.tokens.data() + sequence.computed;
-    for (int64_t i = 0; i < known; ++i) *next++ = static_cast<Id>(ids[i]);
-    for (int64_t i = known; i < item.count; ++i) {
-      *next++ = static_cast<Id>(sequence.draft[static_cast<size_t>(i - known)]);
+    for (int64_t i = 0; i < item.count; ++i) {
+      *next++ = static_cast<Id>(item.sequence->IdToCompute(i));
     }
   }
 }
@@ -91,7 +87,7 @@ void StepRunner::FillInputs(const PlannedStep& step, const StepRecipe& recipe) {
   }
 }
 
-absl::StatusOr<absl::Span<float>> StepRunner::Run(const PlannedStep& step) {
+absl::StatusOr<absl::Span<float>> StepRunner::Run(const PlannedStep& step, Collective* collective) {
   const StepRecipe& recipe = recipes_.For(step.tokens);
   int64_t picks = 0;
   for (const StepItem& item : step.items) picks += item.picks;
@@ -100,6 +96,7 @@ absl::StatusOr<absl::Span<float>> StepRunner::Run(const PlannedStep& step) {
   FirstDataError errors(*recipe.recipe);
   Frame frame = stream_->MakeFrame(*recipe.recipe, parameters->addresses(), &errors);
   FillInputs(step, recipe);
+  frame.collective = collective;
   frame.live_rows = step.tokens;
   frame.live_segments = std::max<int64_t>(picks, 1);
   stream_->Replay(*recipe.recipe, frame);

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -25,8 +24,8 @@ class StepRunner {
 
   // Returns the scores of the picked tokens, [picks, vocabulary], in the order of the items; the
   // caller may change them, and they stay until the next call. The pages must have room for the
-  // step's tokens.
-  absl::StatusOr<absl::Span<float>> Run(const PlannedStep& step);
+  // step's tokens. `collective`: the other ranks that compute the step; null: there are none.
+  absl::StatusOr<absl::Span<float>> Run(const PlannedStep& step, Collective* collective = nullptr);
 
   const StepRecipes& recipes() const { return recipes_; }
   int64_t vocabulary() const { return vocabulary_; }

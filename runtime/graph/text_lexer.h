@@ -22,7 +22,7 @@ class TextLexer {
   // `text` must outlive the lexer.
   explicit TextLexer(absl::string_view text) : text_(text) {}
 
-  // All methods skip white space first.
+  // Returns whether the text has ended. All methods skip white space first.
   bool AtEnd();
   char Peek();           // the next character, '\0' at the end
   bool TryChar(char c);  // consumes `c` if it is next

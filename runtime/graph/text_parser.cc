@@ -196,7 +196,7 @@ absl::Status Parser::ParseConstant(Graph& graph, int depth) {
   return absl::OkStatus();
 }
 
-// The text gives the type of the whole expression; parts of it may have one of their own.
+// Parses an expression of the type that the text gives; parts of it may have one of their own.
 absl::StatusOr<ParameterExprPtr> Parser::ParseExpr(const Type& type, int depth) {
   if (depth > kMaxDepth) return lexer_.Error("expressions nested too deep");
   if (lexer_.TryWord("_")) return ParameterExprPtr();

@@ -79,7 +79,7 @@ class JsonWriter {
     });
   }
 
-  // The same after a name.
+  // Writes a value after a name.
   template <typename T>
   void Member(absl::string_view name, const T& value) {
     Key(name);

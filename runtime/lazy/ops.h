@@ -58,7 +58,7 @@ Tensor Conv2d(const Arg& x, const Arg& weights, const Arg& bias,
 Tensor Sum(const Arg& x, std::vector<int64_t> axes = {}, bool keep_dims = true);
 Tensor Mean(const Arg& x, std::vector<int64_t> axes = {}, bool keep_dims = true);
 
-// A size of -1 is the rest.
+// Reshapes; a size of -1 is the rest.
 Tensor Reshape(const Arg& x, std::vector<int64_t> shape);
 Tensor Transpose(const Arg& x, std::vector<int64_t> perm);
 Tensor Concat(const std::vector<Arg>& parts, int64_t axis);

@@ -61,8 +61,8 @@ class Analysis {
     return absl::OkStatus();
   }
 
-  // A view's output joins the class of its input, whose root (a result that a kernel writes, or an
-  // input, constant or parameter) stays the representative.
+  // Joins a view's output to the class of its input, whose root (a result that a kernel writes, or
+  // an input, constant or parameter) stays the representative.
   absl::Status JoinViews() {
     for (NodeId id : graph_.NodeIds()) {
       if (!nodes_[id].view) continue;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -32,7 +31,7 @@ struct FileValues {
   // Returns a parameter's ParameterExpr leaf.
   int KeepParameter(Tensor tensor);
   ValueId AddTensor(const std::string& name, Tensor tensor);
-  // The large constants among the values from `first` on, which a rewrite added.
+  // Makes large constants among the values from `first` on, which a rewrite added, parameters.
   void MakeParameters(ValueId first);
 
   // Returns whether the walk can go on after `status`, so that all reasons can be told at once.

@@ -304,7 +304,7 @@ class ModelImporter {
     return true;
   }
 
-  // A node that flattening made, in the form of the op table.
+  // Adds a node that flattening made, in the form of the op table.
   absl::Status AddControl(const onnx::NodeProto& proto, NodeDraft& draft) {
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
     ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.ResultsOfControl(draft));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -51,7 +50,7 @@ absl::Status Initializers::Define(const std::string& name, absl::StatusOr<Tensor
   return values_.Define(name, id);
 }
 
-// One of int8 or uint8, by the prepare program where it is large.
+// Adds one of int8 or uint8, by the prepare program where it is large.
 absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::string_view raw,
                                       TensorReader& tensors) {
   auto bytes = tensors.ReadNibbles(proto, raw, Quoted("initializer", proto.name()));

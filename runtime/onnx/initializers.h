@@ -7,7 +7,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,7 +23,7 @@ class Initializers {
  public:
   explicit Initializers(FileValues& values) : values_(values) {}
 
-  // An initializer that cannot be read is a reason, and defined so that the walk can go on. Errors:
+  // Adds them; one that cannot be read is a reason, and defined so that the walk can go on. Errors:
   // names that are missing or defined twice; data that `tensors` cannot get from the disk.
   absl::Status Add(const onnx::GraphProto& graph, const SlimModel& slim, TensorReader& tensors);
 

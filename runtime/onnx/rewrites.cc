@@ -1,6 +1,5 @@
 #include "runtime/onnx/rewrites.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -27,14 +26,12 @@
 namespace reprise {
 namespace {
 
-using RewriteFunction = absl::Status (*)(NodeDraft&, Graph&);
-
 void SetInput(NodeDraft& draft, size_t i, ValueId value) {
   if (draft.inputs.size() <= i) draft.inputs.resize(i + 1, kNone);
   draft.inputs[i] = value;
 }
 
-// The list attribute `name` becomes input `i`, where it is given.
+// Makes the list attribute `name` input `i`, where it is given.
 void IntsToInput(NodeDraft& draft, Graph& graph, absl::string_view name, size_t i) {
   const auto* values = draft.attributes.Get<std::vector<int64_t>>(name);
   if (values == nullptr) return;
@@ -301,7 +298,7 @@ absl::Status MicrosoftsIsOnnxs(NodeDraft& draft, Graph&) {
 struct RewriteRow {
   absl::string_view op;
   int64_t below;  // applies to opset versions below this one
-  RewriteFunction rewrite;
+  NodeRewrite* rewrite;
 };
 
 constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();

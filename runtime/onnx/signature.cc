@@ -21,7 +21,7 @@ Dim UnnamedDim(const std::string& name, int64_t position) {
   return {.symbol = absl::StrCat(name, ":", position)};
 }
 
-// Its dtype, and whether it is text.
+// Reads its dtype, and whether it is text.
 absl::Status ReadElements(const onnx::ValueInfoProto& info, ModelIo& io) {
   const int32_t number = info.type().tensor_type().elem_type();
   io.text = number == onnx::TensorProto::STRING;
@@ -33,7 +33,7 @@ absl::Status ReadElements(const onnx::ValueInfoProto& info, ModelIo& io) {
   return absl::OkStatus();
 }
 
-// As far as it can be read.
+// Reads the type as far as possible.
 absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
   io.name = info.name();
   if (!info.type().has_tensor_type()) {

@@ -29,8 +29,8 @@ absl::Status AddInputs(const onnx::ModelProto& model, const InputRanks& ranks,
                        absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,
                        FileValues& values);
 
-// The outputs, once all nodes are there. `is_sequence`: values that are no tensors. Errors name the
-// first one that cannot be answered with.
+// Adds the outputs, once all nodes are there. `is_sequence`: values that are no tensors. Errors
+// name the first one that cannot be answered with.
 absl::Status AddOutputs(const onnx::GraphProto& graph,
                         absl::FunctionRef<bool(const std::string&)> is_sequence,
                         const TextWalk& texts, FileValues& values);

@@ -9,6 +9,7 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/maps/map_rules.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather_op.h"
@@ -94,7 +95,7 @@ bool IsMadeOfFeatures(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const Node& node = graph.node(producer);
   const OpFacts& facts = FactsOf(node.op);
   const auto known = [&](ValueId input) { return input != kNone && IsKnown(graph, input); };
-  if (facts.Is(kMultipliesWeights) || facts.positions == PositionRule::kNorm) {
+  if (facts.Is(kMultipliesWeights) || facts.map == ops::LastDimsNormMap) {
     return absl::c_any_of(node.inputs, known);
   }
   if (node.op == GatherOp::kName) {

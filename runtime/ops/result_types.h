@@ -33,7 +33,7 @@ DType TypeIs(const Node&, size_t, absl::Span<const DType>) {
   return dtype;
 }
 
-// A rule for each result; the last one is for all that follow as well.
+// Returns the type by a rule for each result; the last one is for all that follow as well.
 template <TypeRule... rules>
 DType TypeOfEach(const Node& node, size_t result, absl::Span<const DType> operands) {
   constexpr TypeRule kRules[] = {rules...};

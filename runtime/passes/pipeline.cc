@@ -68,6 +68,7 @@ constexpr Factory kCapturePasses[] = {
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
+    ShardProducts,    // After all that joins products; where several ranks compute the model.
     FuseTranspose,    // After all that looks for a Transpose, or for MatMul.
     RoundProducts,    // After all that makes products or joins them; not where answers are exact.
     SplitWide,        // After all that changes the number of pieces.
@@ -111,9 +112,12 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
     const bool rounds = options.precision != Precision::kExact || options.nodes != nullptr ||
                         options.weights != WeightBits::kStored;
     if (factory == RoundProducts && !rounds) continue;
+    if (factory == ShardProducts && options.shard.ranks <= 1) continue;
     const std::unique_ptr<Pass> pass = factory == FoldConstants   ? FoldConstantsWithin(budget)
                                        : factory == RoundProducts ? RoundProductsAs(options)
-                                                                  : factory();
+                                       : factory == ShardProducts
+                                           ? ShardProductsAmong(options.shard)
+                                           : factory();
     if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
         options.disabled.end()) {
       continue;

@@ -47,8 +47,8 @@ class Marker {
     }
   }
 
-  // A node that mixes rows reads all of them, dead ones too: those must have been computed, and
-  // from rows that were computed.
+  // Unmarks rows backward. A node that mixes rows reads all of them, dead ones too: those must have
+  // been computed, and from rows that were computed.
   void UnmarkBackward() {
     const std::vector<NodeId> ids = graph_.NodeIds();
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise {

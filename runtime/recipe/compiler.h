@@ -71,15 +71,15 @@ struct Rewritten {
   CompileTimes times;
 };
 
-// The first half of Compile: specialises and runs the passes. Depends on no other recipe.
+// Does the first half of Compile: specialises and runs the passes. Depends on no other recipe.
 absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
                                   const CompileOptions& options);
-// The second half: kernels, which may depend on the ones that earlier recipes have chosen, places,
-// launches.
+// Does the second half: kernels, which may depend on the ones that earlier recipes have chosen,
+// places, launches.
 absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey key,
                                                  const CompileOptions& options);
 
-// Both. Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding,
+// Does both. Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding,
 // FAILED_PRECONDITION when a shape depends on data, RESOURCE_EXHAUSTED when a size limit is passed;
 // all name the node.
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,

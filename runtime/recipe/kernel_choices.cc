@@ -1,6 +1,5 @@
 #include "runtime/recipe/kernel_choices.h"
 
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -30,7 +30,10 @@ std::string PrecisionText(const KeyPolicy& policy) {
   return absl::StrCat(PrecisionName(policy.precision), stored ? "" : ", weights ",
                       stored ? "" : WeightBitsName(policy.weights),
                       policy.by_node.empty() ? "" : ", by node ", policy.by_node,
-                      policy.fusion ? "" : ", unfused");
+                      policy.fusion ? "" : ", unfused",
+                      policy.shard.ranks <= 1
+                          ? std::string()
+                          : absl::StrCat(", rank ", policy.shard.rank, " of ", policy.shard.ranks));
 }
 
 Precision PrecisionOfText(const std::string& text) {

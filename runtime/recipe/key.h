@@ -10,6 +10,7 @@
 
 #include "runtime/graph/node.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/passes/kit/pass.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -50,9 +51,11 @@ struct KeyPolicy {
   WeightBits weights = WeightBits::kStored;
   std::string by_node;  // NodePrecisions::digest; empty: `precision` holds for all nodes
   bool fusion = true;   // see FusionPassNames
+  Shard shard;          // see passes/kit/pass.h
 };
 
-// Returns "bf16", "exact, weights int8", "exact, by node 0b5c...", "exact, unfused";
+// Returns "bf16", "exact, weights int8", "exact, by node 0b5c...", "exact, unfused", "exact, rank 0
+// of 2";
 // PrecisionOfText reads the first word of it.
 std::string PrecisionText(const KeyPolicy& policy);
 Precision PrecisionOfText(const std::string& text);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"

@@ -1,7 +1,5 @@
 #include "runtime/recipe/record_facts.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
 #include "runtime/base/hash64.h"

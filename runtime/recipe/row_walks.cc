@@ -1,6 +1,5 @@
 #include "runtime/recipe/row_walks.h"
 
-#include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/windows/pool_op.h"

@@ -6,7 +6,6 @@
 // and have room for one row alone.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 

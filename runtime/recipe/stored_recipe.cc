@@ -1,6 +1,5 @@
 #include "runtime/recipe/stored_recipe.h"
 
-#include <ctime>
 #include <memory>
 #include <utility>
 

@@ -65,8 +65,8 @@ class BeamSearch {
 
   // Beams whose rows are needed: 0 to live() - 1.
   int64_t live() const { return static_cast<int64_t>(beams_.size()); }
-  // The scores of beam `beam`; `never`: ids that it does not go on with; `forced`: the only one, as
-  // likely as can be. DATA_LOSS where scores are no numbers. True: all rows are there.
+  // Adds the scores of beam `beam`; `never`: ids that it does not go on with; `forced`: the only
+  // one, as likely as can be. DATA_LOSS where scores are no numbers. True: all rows are there.
   absl::StatusOr<bool> Add(int64_t beam, absl::Span<const float> scores,
                            absl::Span<const int64_t> never = {},
                            std::optional<int64_t> forced = std::nullopt);
@@ -74,7 +74,7 @@ class BeamSearch {
   std::vector<Child> Advance();
   // Tokens that each beam has.
   int64_t tokens() const { return tokens_; }
-  // No beam goes on: the context is full.
+  // Ends all beams: the context is full.
   void Finish();
   // Returns the best answers of a search that is over, best first.
   std::vector<Answer> Best(int64_t count) const;
@@ -92,7 +92,7 @@ class BeamSearch {
   };
   bool IsStop(int64_t id) const;
   void Keep(const Beam& beam, std::optional<Token> last, double sum, bool stopped);
-  // No way on can change the answers any more; `best`: the sum of the likeliest one.
+  // Returns whether no way on can change the answers any more; `best`: the likeliest one's sum.
   bool IsDone(double best) const;
 
   const BeamOptions options_;

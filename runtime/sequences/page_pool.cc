@@ -1,10 +1,30 @@
 #include "runtime/sequences/page_pool.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
+namespace {
+
+// Returns a hash of `ids` after `before`, which stands for the ids before them.
+uint64_t HashOfIds(uint64_t before, const PageOwner& owner, absl::Span<const int64_t> ids) {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
+  uint64_t hash = before * kPrime ^ (owner.key * kPrime ^ owner.salt) * kPrime;
+  for (const int64_t id : ids) {
+    hash = (hash ^ static_cast<uint64_t>(id)) * kPrime;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Returns PageChange's hash: the same in every process.
+uint64_t ContentOf(uint64_t before, const PageOwner& owner, absl::Span<const int64_t> ids) {
+  return std::max<uint64_t>(1, HashOfIds(before, owner, ids));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<PagePool>> PagePool::Create(const Options& options) {
   ASSIGN_OR_RETURN(
@@ -17,6 +37,12 @@ absl::StatusOr<std::unique_ptr<PagePool>> PagePool::Create(const Options& option
     return absl::ResourceExhaustedError("no room for a single page of keys and values");
   }
   return std::unique_ptr<PagePool>(new PagePool(granted, std::move(arena)));
+}
+
+PagePool::~PagePool() {
+  for (PageId page = 0; page < static_cast<PageId>(pages_.size()); ++page) {
+    if (pages_[page].registered) Tell(page, /*stored=*/false);
+  }
 }
 
 PageId PagePool::Take() {
@@ -57,14 +83,7 @@ void PagePool::Drop(PageId page) {
 }
 
 uint64_t PagePool::HashOf(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids) {
-  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
-  uint64_t hash = static_cast<uint64_t>(before + 1) * kPrime;
-  if (before == kNoPage) hash ^= (owner.key * kPrime ^ owner.salt) * kPrime;
-  for (const int64_t id : ids) {
-    hash = (hash ^ static_cast<uint64_t>(id)) * kPrime;
-    hash ^= hash >> 29;
-  }
-  return hash;
+  return HashOfIds(static_cast<uint64_t>(before) + 1, before == kNoPage ? owner : PageOwner(), ids);
 }
 
 PageId PagePool::Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids) {
@@ -99,9 +118,31 @@ PageId PagePool::Register(PageId page, PageId before, const PageOwner& owner,
   of.registered = true;
   of.before = before;
   of.hash = hash;
+  of.content = ContentOf(before == kNoPage ? 0 : pages_[before].content, owner, ids);
   if (before != kNoPage) ++pages_[before].children;
   ++changes_;
+  Tell(page, /*stored=*/true);
   return page;
+}
+
+void PagePool::Tell(PageId page, bool stored) const {
+  if (options_.on_change == nullptr) return;
+  const Page& of = pages_[page];
+  options_.on_change({.stored = stored,
+                      .content = of.content,
+                      .before = of.before == kNoPage ? 0 : pages_[of.before].content,
+                      .ids = of.ids,
+                      .owner = of.owner});
+}
+
+void PagePool::Copy(PageId from, PageId to) {
+  std::memcpy(address(to), address(from), options_.page_bytes);
+  if (options_.on_copy != nullptr) options_.on_copy(from, to);
+}
+
+void PagePool::ForgetIdle() {
+  while (Evict()) {
+  }
 }
 
 bool PagePool::Evict() {
@@ -119,6 +160,7 @@ bool PagePool::Evict() {
 
 void PagePool::Forget(PageId page) {
   Page& of = pages_[page];
+  Tell(page, /*stored=*/false);
   const auto [first, last] = index_.equal_range(of.hash);
   for (auto it = first; it != last; ++it) {
     if (it->second != page) continue;

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -37,22 +38,46 @@ struct PageOwner {
 using PageId = int32_t;
 inline constexpr PageId kNoPage = -1;
 
+// A page that sequences may find from now on, or no longer.
+struct PageChange {
+  bool stored = false;
+  uint64_t content = 0;           // hash of its ids, its owner and all pages before it; not 0
+  uint64_t before = 0;            // the same of the page that it builds on; 0: none
+  absl::Span<const int64_t> ids;  // empty where it is removed; valid during the call
+  PageOwner owner;
+};
+
 class PagePool {
  public:
   struct Options {
     size_t page_bytes = 0;
     int64_t positions = 16;  // that a page has
     int64_t max_pages = 0;
+    // Called by the thread that uses the pool; may be null.
+    std::function<void(const PageChange&)> on_change = nullptr;
+    // Called after a page was copied; may be null.
+    std::function<void(PageId from, PageId to)> on_copy = nullptr;
   };
   static absl::StatusOr<std::unique_ptr<PagePool>> Create(const Options& options);
+  // Tells that no page is left.
+  ~PagePool();
 
   // Returns a page that the caller holds alone; kNoPage when all are held by sequences.
   PageId Take();
-  // One more holder.
+  // Adds a holder.
   void Hold(PageId page) { Use(page); }
   // Removes one holder. A page without holders that is not registered is free.
   void Drop(PageId page);
   int64_t holders(PageId page) const { return pages_[page].holders; }
+  // Makes the memory of a page real that another pool with the same options has taken: the caller
+  // follows its numbers, and takes none here. RESOURCE_EXHAUSTED without memory.
+  absl::Status Follow(PageId page) {
+    return arena_.Ensure((static_cast<size_t>(page) + 1) * options_.page_bytes);
+  }
+  // Copies the keys and values of a page to another.
+  void Copy(PageId from, PageId to);
+  // Forgets the registered pages without holders: none of them is found again.
+  void ForgetIdle();
 
   std::byte* address(PageId page) const {
     return arena_.base() + static_cast<size_t>(page) * options_.page_bytes;
@@ -86,6 +111,7 @@ class PagePool {
     PageOwner owner;
     int64_t used = 0;  // when it was last let go of
     uint64_t hash = 0;
+    uint64_t content = 0;  // see PageChange; 0 where nothing is told
     std::vector<int64_t> ids;
   };
 
@@ -95,6 +121,7 @@ class PagePool {
   // Removes a registered page without holders from the index; false: there is none.
   bool Evict();
   void Forget(PageId page);
+  void Tell(PageId page, bool stored) const;
   static uint64_t HashOf(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
 
   const Options options_;

@@ -66,7 +66,7 @@ class Sampler {
   // `options` are settled, and shared by the answers of a request; `stream` tells these apart.
   Sampler(std::shared_ptr<const SamplingOptions> options, uint64_t stream);
 
-  // A token of the prompt: penalties count it.
+  // Adds a token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
   // Draws the next token; `forced`: this one, whatever scores and options say; `constraint`: says
   // which tokens may follow, null: all may. `scores` are changed. DATA_LOSS where scores are no

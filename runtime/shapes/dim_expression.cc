@@ -36,7 +36,7 @@ bool AddOverflows(int64_t a, int64_t b, int64_t* result) {
   return __builtin_add_overflow(a, b, result);
 }
 
-// One term of a dim expression: a number, a symbol, or number * symbol.
+// Returns the size of one term of a dim expression: a number, a symbol, or number * symbol.
 template <typename Number>
 absl::StatusOr<Number> TermSize(absl::string_view term, const std::string& whole,
                                 const std::map<std::string, Number>& sizes) {

@@ -51,11 +51,14 @@ class SizeEvaluator {
 
   // Changes the sizes of `axes`; the others stay.
   void Move(const std::map<std::string, int64_t>& axes);
-  // nullopt where the number overflows, or a function does not take its operands.
+  // Returns nullopt where the number overflows, or a function does not take its operands.
   std::optional<int64_t> At(Size size);
   std::optional<int64_t> At(Size size, absl::Span<const int64_t> indices);
   // Returns whether every guard holds, which makes what the table says true of these sizes.
   bool InRegion();
+  // Returns the first size of `symbol` above its size now at which InRegion, which is true now, may
+  // be false, the other sizes as they are; Interval::kNoHigh where there is none.
+  int64_t EndAlong(const std::string& symbol);
 
  private:
   std::optional<int64_t> Compute(const Term& term);

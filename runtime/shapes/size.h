@@ -38,7 +38,7 @@ class Size {
   constexpr int64_t hint() const { return hint_; }
   constexpr const Term* term() const { return term_; }  // nullptr: a constant
   constexpr bool is_constant() const { return term_ == nullptr; }
-  // Equal for every size of the axes, as far as normal forms tell. Records nothing.
+  // Returns whether both are equal for all sizes of the axes, by normal forms. Records nothing.
   constexpr bool Same(Size other) const { return hint_ == other.hint_ && term_ == other.term_; }
   // Returns the number itself. Records that the size is its hint where it is no constant.
   int64_t Pinned() const { return is_constant() ? hint_ : Pin(); }
@@ -108,10 +108,10 @@ using SizeList = absl::InlinedVector<Size, 6>;
 
 SizeList SizesOf(absl::Span<const int64_t> numbers);
 Shape HintsOf(absl::Span<const Size> sizes);
-// Every number, pinned (Size::Pinned).
+// Returns every number, pinned (Size::Pinned).
 std::vector<int64_t> PinnedAll(absl::Span<const Size> sizes);
 
-// The functions of graph/shape.h for sizes.
+// Compute as the functions of graph/shape.h do, for sizes.
 absl::StatusOr<Size> CheckedNumElements(absl::Span<const Size> shape);
 Size NumElements(absl::Span<const Size> shape);
 std::string ShapeToString(absl::Span<const Size> shape);

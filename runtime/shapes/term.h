@@ -49,7 +49,7 @@ class SizeFunction {
   virtual ~SizeFunction() = default;
   // Functions with equal keys are one.
   virtual const std::string& key() const = 0;
-  // nullopt where the operands are none that it takes.
+  // Returns nullopt where the operands are none that it takes.
   virtual std::optional<int64_t> At(absl::Span<const int64_t> operands) const = 0;
   // Returns the numbers that it may give.
   virtual Interval range() const { return {}; }

@@ -144,7 +144,7 @@ class Fitter {
     }
   }
 
-  // The extent that the dim moves with, and how often it counts.
+  // Returns the extent that the dim moves with, and how often it counts.
   void FitDim(size_t axis, size_t output, size_t d, const Line& line) {
     AffineDim& dim = fit_.outputs[output].dims[d];
     const int64_t at_origin = base_shapes_[output][d];
@@ -253,7 +253,7 @@ class Fitter {
     });
   }
 
-  // An axis whose parts are multiplied with those of a refused one is refused too.
+  // Refuses an axis whose parts are multiplied with parts of a refused one.
   void RefuseFactorsTogether() {
     for (size_t output = 0; output < fit_.outputs.size(); ++output) {
       for (const AffineDim& dim : fit_.outputs[output].dims) {
@@ -304,9 +304,10 @@ class Fitter {
     return graph.value(graph.outputs()[output]).name;
   }
 
-  // A product of two axes looks affine along each of them alone, also where one of them is refused:
-  // wherever that lies, steps along the others have to make the same difference. Looked at are one
-  // step, the ends of all axes, and where one region ends while others are at either end.
+  // Finds products of axes: one of two axes looks affine along each of them alone, also where one
+  // of them is refused: wherever that lies, steps along the others have to make the same
+  // difference. Looked at are one step, the ends of all axes, and where one region ends while
+  // others are at either end.
   void CheckAllAxesTogether(const std::vector<Line>& lines) {
     std::vector<AxisSizes> places(symbols_.size());  // Indexed by axis.
     std::vector<AxisSizes> ends = {origin_, origin_, origin_};
@@ -374,7 +375,7 @@ class Fitter {
     }
   }
 
-  // The axes that `dim` grows with, or all; null: all.
+  // Returns the axes that `dim` grows with, or all; null: all.
   void RefuseTogether(size_t output, const AffineDim* dim) {
     const bool any = dim != nullptr && dim->Moves();
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
@@ -407,7 +408,8 @@ class Fitter {
     }
   }
 
-  // A dim that moves with no fitted axis was seen at few sizes of the axes that were refused.
+  // Tells of a dim that moves with no fitted axis: it was seen at few sizes of the axes that were
+  // refused.
   void OpenOthers() {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {

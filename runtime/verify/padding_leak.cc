@@ -39,11 +39,6 @@ std::vector<std::pair<int64_t, int64_t>> SizesIn(int64_t step) {
 // Sizes for the other axes; the batch has kOtherBatch.
 constexpr int64_t kOtherSizes[] = {5, 16, 64, 224, 1024};
 constexpr int64_t kOtherBatch = 3;
-// The axis is looked at once more at the first of these sizes that the model takes. Caches of each
-// layer are no other axes for a table.
-constexpr int64_t kWide[] = {512, 224, 64};
-constexpr int64_t kMostOthers = 4;
-
 // Returns whether strides leave another number of positions, more than one, at each of the two
 // sizes that `a` and `b` are specialised at: at small ones dims of few positions look as if nothing
 // moved them.
@@ -61,6 +56,9 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
   return true;
 }
 
+// A number of a model that is this low is meant to hide another one.
+constexpr double kLow = -1e8;
+
 // Returns whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone
 // leaves out some of what requests hold, or a number that is no mask: at other sizes that has a
 // say.
@@ -77,8 +75,7 @@ bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
     if (node.op == WhereOp::kName) {
       const auto counts = [&](size_t i) {
         const Tensor* known = graph.ConstantOf(node.input(i));
-        return known == nullptr ||
-               !AllElements(*known, [](double one) { return one <= ops::kOutOfReach; });
+        return known == nullptr || !AllElements(*known, [](double one) { return one <= kLow; });
       };
       return (holds(node, WhereOp::kCondition, true) && counts(WhereOp::kElse)) ||
              (holds(node, WhereOp::kCondition, false) && counts(WhereOp::kThen));
@@ -98,8 +95,7 @@ class Finder {
     AxisFinding walked = Walk();
     if (walked.verdict == Verdict::kMixes) return walked;
     AxisFinding chosen = FindSizeChoices(question_.readings, question_.position, question_.largest);
-    chosen.needs = walked.needs;
-    chosen.shallow = walked.shallow;
+    chosen.in_request = walked.in_request;
     return chosen.verdict > walked.verdict ? chosen : walked;
   }
 
@@ -141,34 +137,14 @@ class Finder {
     AxisFinding finding = Compare(small, a, large, b);
     finding.at_any_size = !finding.proved();
     if (!finding.proved()) return finding;
-    LookWide(small, large, other, finding);
-    if (!finding.proved() || question_.largest <= large) return finding;
+    if (question_.largest <= large) return finding;
     const auto longest = At(question_.largest, other);
-    Join(finding, longest.ok() ? Compare(small, a, question_.largest, *longest)
-                               : AxisFinding{Verdict::kUndecided, "the model",
-                                             "could not be read at its largest bucket"});
-    return finding;
-  }
-
-  // Many queries of few keys: a table may leave some of them none.
-  void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) {
-    const auto others =
-        absl::c_count_if(axes_, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
-    if (axes_[question_.position].is_batch || others < 1 || others > kMostOthers) return;
-    for (const int64_t wide : kWide) {
-      if (wide <= other) return;
-      const auto a = At(small, wide), b = At(large, wide);
-      if (a.ok() && b.ok()) return Join(finding, Compare(small, *a, large, *b));
+    if (!longest.ok()) {
+      return {Verdict::kUndecided, "the model", "could not be read at its largest bucket"};
     }
-  }
-
-  static void Join(AxisFinding& finding, const AxisFinding& other) {
-    MaskNeeds needs = finding.needs;
-    needs.Join(other.needs);
-    std::string shallow = finding.shallow.empty() ? other.shallow : finding.shallow;
-    if (other.verdict > finding.verdict) finding = other;
-    finding.needs = std::move(needs);
-    finding.shallow = std::move(shallow);
+    AxisFinding far = Compare(small, a, question_.largest, *longest);
+    far.in_request.merge(finding.in_request);
+    return far;
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
@@ -178,8 +154,8 @@ class Finder {
                                      .small_size = small,
                                      .large_size = large,
                                      .step = axis.step,
-                                     .guards = question_.guards,
-                                     .masks = question_.masks,
+                                     .fills = question_.fills,
+                                     .live = question_.live,
                                      .uneven = uneven_,
                                      .repeats_last = question_.repeats_last,
                                      .checks_places = question_.checks_places};
@@ -199,9 +175,7 @@ class Finder {
     const bool made = Canonical(plain_a) && Canonical(plain_b);
     if (!made) return as_written;
     AxisFinding plain = FindMixing(plain_a, plain_b, options);
-    if (plain.verdict < as_written.verdict) return plain;
-    if (as_written.shallow.empty()) as_written.shallow = std::move(plain.shallow);
-    return as_written;
+    return plain.verdict < as_written.verdict ? plain : as_written;
   }
 
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }

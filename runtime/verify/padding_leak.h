@@ -26,13 +26,13 @@
 namespace reprise {
 
 struct PaddingLeakQuestion {
-  const SizeReadings& readings;          // readings of the graph after the load passes, by its axes
-  size_t position = 0;                   // position of the axis
-  std::map<std::string, double> guards;  // the value that fills their padding
-  std::set<std::string> masks;           // the masks among them
-  int64_t largest = 0;                   // bucket of the axis; 0: none
-  bool repeats_last = false;             // as AxisFlowOptions; the axis is a batch
-  bool checks_places = false;            // as AxisFlowOptions
+  const SizeReadings& readings;         // readings of the graph after the load passes, by its axes
+  size_t position = 0;                  // position of the axis
+  std::map<std::string, double> fills;  // as AxisFlowOptions
+  std::set<std::string> live;           // as AxisFlowOptions
+  int64_t largest = 0;                  // bucket of the axis; 0: none
+  bool repeats_last = false;            // as AxisFlowOptions; the axis is a batch
+  bool checks_places = false;           // as AxisFlowOptions
 };
 
 AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question);

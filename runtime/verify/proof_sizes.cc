@@ -31,27 +31,38 @@ Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_
   return binding;
 }
 
-int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {
+std::map<std::string, int64_t> FindSteps(const Graph& graph, const std::vector<ModelAxis>& axes,
+                                         const std::vector<size_t>& positions) {
+  std::map<std::string, int64_t> steps;
   for (const int64_t other : kFitLengths) {
+    if (steps.size() == positions.size()) break;
     Binding binding;
     for (const ModelAxis& axis : axes) {
       binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : other;
     }
-    const std::string& symbol = axes[position].symbol;
-    binding.axes[symbol] = other;
-    SizeRegions regions(graph, std::move(binding));
-    const auto takes = [&](int64_t size) { return regions.Takes({{symbol, size}}).ok(); };
-    if (!takes(other)) continue;
-    for (int64_t step = 1; step <= std::min(kMostStep, other); ++step) {
-      if (other % step != 0) continue;
-      bool all = true;
-      for (int64_t times = 1; times <= kMultiples && all; ++times) {
-        all = takes(other + times * step);
+    SizeRegions regions(graph, binding);
+    for (const size_t position : positions) {
+      const std::string& symbol = axes[position].symbol;
+      if (steps.contains(symbol) || !regions.Takes({{symbol, other}}).ok()) continue;
+      const auto takes_multiples = [&](int64_t step) {
+        const int64_t last = other + kMultiples * step;
+        int64_t size = other;
+        // Where it may be refused as others were, no step is said to be right.
+        while (size <= last && !regions.IsRefused({{symbol, size}}) &&
+               regions.Takes({{symbol, size}}).ok()) {
+          size = regions.EndAlong(symbol, size, last, step);
+        }
+        return size > last;
+      };
+      for (int64_t step = 1; step <= std::min(kMostStep, other); ++step) {
+        if (other % step != 0 || !takes_multiples(step)) continue;
+        steps[symbol] = step;
+        break;
       }
-      if (all) return step;
     }
   }
-  return 1;
+  for (const size_t position : positions) steps.emplace(axes[position].symbol, 1);
+  return steps;
 }
 
 bool IsTaken(const Graph& graph, const Binding& sizes) {

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "runtime/graph/node.h"
@@ -25,10 +27,11 @@ inline constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} <<
 // Returns the axis at `position` at `size`, every other one small, one request.
 Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_t size);
 
-// Returns the number whose multiples the model takes along the axis at `position`, where it takes
-// no others between them: 32 for a detector that joins maps at strides 8, 16 and 32. 1: any size,
-// or none is known to be right.
-int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position);
+// Returns by symbol, for the axes at `positions`, the number whose multiples the model takes, where
+// it takes no others between them: 32 for a detector that joins maps at strides 8, 16 and 32. 1:
+// any size, or none is known to be right.
+std::map<std::string, int64_t> FindSteps(const Graph& graph, const std::vector<ModelAxis>& axes,
+                                         const std::vector<size_t>& positions);
 
 // Returns whether the model takes the sizes, within the limits of one that is compiled.
 bool IsTaken(const Graph& graph, const Binding& sizes);

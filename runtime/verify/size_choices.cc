@@ -36,12 +36,12 @@ constexpr int64_t kReadBatch = 3;
 // "To the end", as exporters write it, is any number beyond all sizes.
 constexpr int64_t kBeyondAllSizes = 1'000'000'000;
 
-// A Squeeze without axes.
+// Returns whether it is a Squeeze without axes.
 bool DropsDimsOfOne(const Node& node) {
   return node.op == SqueezeOp::kName && (node.inputs.size() < 2 || node.inputs[1] == kNone);
 }
 
-// The number of all positions along a dim, which is right at any size.
+// Returns whether it is the number of all positions along a dim, which is right at any size.
 bool CountsPositions(const OpRow& row) {
   return row.axis == ops::LiveMaskAxis || row.axis == ops::LiveShareAxis ||
          row.axis == ops::LiveExtentAxis || row.axis == ops::LiveCompactAxis;
@@ -195,7 +195,7 @@ class ChoiceWalk {
     });
   }
 
-  // The elements of results are those of operands, each by itself, however many there are.
+  // Returns whether results hold elements of operands, each by itself, however many there are.
   static bool KeepsElements(const Node& node) {
     const OpRow* row = FindOp(node.op);
     const OpFacts& facts = FactsOf(node.op);
@@ -204,7 +204,7 @@ class ChoiceWalk {
            facts.sizes == Sizes::kFill || facts.sizes == Sizes::kLookup;
   }
 
-  // Its shape rule does more than refuse operands that do not fit.
+  // Returns whether its shape rule does more than refuse operands that do not fit.
   bool HasForms(const Node& node) const {
     const Sizes sizes = FactsOf(node.op).sizes;
     if (DropsDimsOfOne(node) || sizes == Sizes::kCut || sizes == Sizes::kCount) return true;
@@ -269,7 +269,7 @@ class ChoiceWalk {
     }
   }
 
-  // A node that computes with data: what of its operands do sizes decide?
+  // Reads a node that computes with data: which of its operands do sizes decide?
   void Judge(const Node& node) {
     const OpRow* row = FindOp(node.op);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -283,9 +283,9 @@ class ChoiceWalk {
     }
   }
 
-  // A shape in steps that the walk at two sizes sees through: the same elements under another
-  // shape, the beginning of a table, the number of all positions, one element for each position of
-  // others.
+  // Returns whether it is a shape in steps that the walk at two sizes sees through: the same
+  // elements under another shape, the beginning of a table, the number of all positions, one
+  // element for each position of others.
   bool IsSeenByWalk(const Node& node, const OpRow& row) {
     const bool cuts_table =
         FactsOf(row).sizes == Sizes::kCut && DimsOf(node.input(0)) == Use::kFixed;
@@ -366,7 +366,8 @@ class ChoiceWalk {
     return DimsOf(node.input(0)) >= Use::kSteps && is_end(1) && is_end(2);
   }
 
-  // A table that is cut in steps, and not at its own end: past it the model has no such size.
+  // Returns whether a table is cut in steps, and not at its own end: past it the model has no such
+  // size.
   bool GrowsInSteps(const Node& node) {
     return DimsOf(node.input(0)) == Use::kFixed && In(node, 1).use == Use::kFixed &&
            In(node, 2).use == Use::kSteps && DimsOf(node.outputs[0]) != Use::kFixed;

@@ -94,9 +94,8 @@ const UnevenTables& SizeTables::UnevenAt(const Binding& sizes) {
   if (!regions_->Takes(sizes.axes).ok()) TakeAll();
   for (const auto& [symbol, base] : sizes.axes) {
     for (int64_t size = 1; first && size <= kLargest && !regions_->has_too_many();) {
-      // Sizes that the model does not take make no table, but reading them takes its time.
-      const bool taken = regions_->Takes({{symbol, size}}).ok();
-      size = taken ? regions_->After(symbol, size, kLargest) : size + size / 8 + 1;
+      if (!regions_->IsRefused({{symbol, size}})) (void)regions_->Takes({{symbol, size}});
+      size = regions_->EndAlong(symbol, size, kLargest);
     }
   }
   if (regions_->has_too_many()) TakeAll();

@@ -32,7 +32,7 @@ class SliceProof {
   absl::Status ProveAxis(const SizeReadings& readings, size_t position) const;
   // Returns the largest bucket of the axis at `position` that the model takes there; 0: none.
   int64_t LargestTaken(size_t position) const;
-  // Why the outputs are no longer those that replays are cut by.
+  // Returns why the outputs are no longer those that replays are cut by.
   absl::Status CompareOutputs() const;
   // Returns whether the axis at `position` of axes_ is padded.
   bool IsPadded(size_t position) const { return largest_[positions_[position]] > 0; }

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// A name of pages is none of a key.
+// Returns the number of an owner of pages: of two kinds, one name has two.
 uint64_t OwnerOf(absl::string_view kind, absl::string_view name) {
   return Hash64(absl::StrCat(kind, " ", name)) | 1;
 }

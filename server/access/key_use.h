@@ -24,9 +24,9 @@ class KeyUse : public std::enable_shared_from_this<KeyUse> {
   void SetLimits(const KeyLimits& limits) EXCLUDES(mutex_);
   // Stands for the name; not 0, which stands for none.
   uint64_t id() const { return id_; }
-  // Its share of the server relative to other keys.
+  // Returns its share of the server relative to other keys.
   double weight() const { return weight_; }
-  // Equal for keys that share pages; not 0.
+  // Returns a number that is equal for keys that share pages; not 0.
   uint64_t page_owner() const { return page_owner_; }
 
   // One request that is under way until the ticket goes.

@@ -41,7 +41,7 @@ bool MayBeMark(absl::string_view text, const std::vector<const char*>& marks) {
   });
 }
 
-// The end of the JSON value at `begin` of `text`, whose depth was 0 before; npos: it has not ended.
+// Returns the end of the JSON value at `begin` of `text`, at depth 0; npos: it has not ended.
 size_t EndOfValue(absl::string_view text, size_t begin) {
   int64_t depth = 0;
   bool in_text = false, escaped = false;

@@ -37,7 +37,7 @@ class ToolCallReader {
   ToolCallReader(const ToolForm& form, const ArgumentTypes& types) : form_(form), types_(types) {}
 
   ToolCallParts Push(absl::string_view text);
-  // The text has ended.
+  // Takes the end of the text.
   ToolCallParts Finish();
   // Calls that have begun.
   int64_t calls() const { return calls_; }
@@ -56,7 +56,7 @@ class ToolCallReader {
   bool TaggedName(ToolCallParts& parts);
   bool Tags(ToolCallParts& parts);
   bool Tail();
-  // The call `name` begins; its arguments follow in held_.
+  // Begins the call `name`; its arguments follow in held_.
   void BeginCall(std::string name, ToolCallParts& parts);
   // Moves the front of held_ to the text read since the calls began.
   void Drop(size_t size);

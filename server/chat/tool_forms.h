@@ -35,7 +35,7 @@ struct ToolForm {
 const ToolForm& ToolFormOf(absl::string_view chat_template);
 // Returns the form by the template that conversations with tools get.
 const ToolForm& ToolFormOf(const TextPackage& package);
-// A list of objects {"name", "arguments"}, and nothing else: the form that a grammar forces.
+// Returns the form that a grammar forces: a list of objects {"name", "arguments"}, nothing else.
 const ToolForm& ForcedToolForm();
 
 }  // namespace reprise

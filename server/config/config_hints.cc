@@ -1,7 +1,6 @@
 #include "server/config/config_hints.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 
 namespace reprise {
 namespace {
@@ -69,17 +68,6 @@ absl::string_view ParameterHint(absl::string_view name) {
     if (fits) return hint.instead;
   }
   return "";
-}
-
-std::vector<std::pair<std::string, std::string>> ConfigHints() {
-  std::vector<std::pair<std::string, std::string>> table;
-  for (const Hint& hint : kFields) table.emplace_back(hint.name, hint.instead);
-  for (const Hint& hint : kHints) {
-    table.emplace_back(
-        hint.name.back() == '.' ? absl::StrCat(hint.name, "*") : std::string(hint.name),
-        hint.instead);
-  }
-  return table;
 }
 
 }  // namespace reprise

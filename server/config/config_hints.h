@@ -5,10 +5,6 @@
 // Threads: pure.
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "absl/strings/string_view.h"
 
 namespace reprise {
@@ -18,9 +14,5 @@ namespace reprise {
 absl::string_view FieldHint(absl::string_view path);
 // Returns the same for the name of a parameter: "intra_op_thread_count".
 absl::string_view ParameterHint(absl::string_view name);
-
-// Returns both tables, for the documentation: paths and parameters, each with the behaviour
-// instead.
-std::vector<std::pair<std::string, std::string>> ConfigHints();
 
 }  // namespace reprise

@@ -120,7 +120,7 @@ absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: ", what));
 }
 
-// A field or value that would be a hint: where hints are taken it is noted, else refused by name.
+// Notes a field or value that would be a hint where hints are taken, else refuses it by name.
 absl::Status TakeHint(absl::string_view what, absl::string_view instead, ModelSettings& settings) {
   if (settings.strictness == ConfigStrictness::kStrict) {
     return Unsupported(
@@ -194,7 +194,7 @@ absl::Status CheckTime(const char* field, uint64_t us) {
   return Invalid(absl::StrCat(field, " is ", us, ", the most is ", kLongestUs));
 }
 
-// How long to wait for a batch of several sequences. The state's fields are read with the model.
+// Reads how long to wait for a batch of sequences. The state's fields are read with the model.
 absl::Status ReadSequenceBatching(const inference::ModelSequenceBatching& batching,
                                   int64_t max_batch_size, ModelSettings& settings) {
   RETURN_IF_ERROR(CheckTime("sequence_batching.max_sequence_idle_microseconds",
@@ -283,7 +283,7 @@ absl::Status ReadParameter(const std::string& name, const std::string& value,
   return status.ok() ? status : Invalid(status.message());
 }
 
-// The steps are models of the repositories, which are looked for when this one is loaded.
+// Checks the steps: models of the repositories, which are looked for when this one is loaded.
 absl::Status CheckEnsemble(const inference::ModelConfig& config) {
   if (!config.has_ensemble_scheduling()) {
     if (config.platform() != "ensemble") return absl::OkStatus();

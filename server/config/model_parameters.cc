@@ -1,8 +1,6 @@
 #include "server/config/model_parameters.h"
 
 #include <cmath>
-#include <limits>
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,30 +14,12 @@
 #include "runtime/bucket/axis_sizes.h"
 #include "runtime/bucket/boundaries.h"
 #include "runtime/passes/kit/precision_rules.h"
+#include "server/config/parameter_values.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostOfText = int64_t{1} << 30;
-
-absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, int64_t& target) {
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(value, &number) || number < least || number > most) {
-    return absl::InvalidArgumentError(
-        most == kLargest ? absl::StrCat("must be an integer of at least ", least)
-                         : absl::StrCat("must be an integer from ", least, " to ", most));
-  }
-  target = number;
-  return absl::OkStatus();
-}
-
-// MiB as bytes.
-absl::Status WantMegabytes(absl::string_view value, int64_t& bytes) {
-  RETURN_IF_ERROR(WantInteger(value, 0, kLargest >> 20, bytes));
-  bytes <<= 20;
-  return absl::OkStatus();
-}
 
 absl::Status WantBuckets(absl::string_view value, const std::string& axis,
                          ModelSettings& settings) {
@@ -56,37 +36,6 @@ absl::Status WantBuckets(absl::string_view value, const std::string& axis,
   return absl::OkStatus();
 }
 
-// Adds the names of a list; one at least.
-absl::Status ReadNames(absl::string_view value, std::vector<std::string>& names) {
-  for (absl::string_view name : absl::StrSplit(value, ',')) {
-    name = absl::StripAsciiWhitespace(name);
-    if (name.empty()) return absl::InvalidArgumentError("must be a list of names");
-    names.emplace_back(name);
-  }
-  return absl::OkStatus();
-}
-
-// Reads numbers of CPUs: "0-3,6".
-absl::Status ReadCpus(absl::string_view value, std::vector<int>& cpus) {
-  constexpr int64_t kMostCpus = 1024;
-  std::set<int> found;
-  for (absl::string_view part : absl::StrSplit(value, ',')) {
-    part = absl::StripAsciiWhitespace(part);
-    const std::pair<absl::string_view, absl::string_view> ends =
-        absl::StrSplit(part, absl::MaxSplits('-', 1));
-    int64_t first = 0, last = 0;
-    const bool is_range = absl::StrContains(part, '-');
-    const bool read = absl::SimpleAtoi(ends.first, &first) &&
-                      absl::SimpleAtoi(is_range ? ends.second : ends.first, &last);
-    if (!read || first < 0 || last < first || last >= kMostCpus) {
-      return absl::InvalidArgumentError("must be numbers of CPUs, such as 0-3 or 0,2,4-5");
-    }
-    for (int64_t cpu = first; cpu <= last; ++cpu) found.insert(static_cast<int>(cpu));
-  }
-  cpus.assign(found.begin(), found.end());
-  return absl::OkStatus();
-}
-
 struct Parameter {
   const char* name;  // a name that ends in '.' is a family: the rest is the axis or input
   const char* rest;
@@ -95,6 +44,30 @@ struct Parameter {
   const char* meaning;
   absl::Status (*apply)(absl::string_view rest, absl::string_view value, ModelSettings& settings);
 };
+
+// The functions of most rows: each reads the field that the path of members leads to.
+
+template <int64_t kLeast, int64_t kMost, auto... kMembers>
+absl::Status ReadInteger(absl::string_view, absl::string_view value, ModelSettings& settings) {
+  return WantInteger(value, kLeast, kMost, (settings.*....*kMembers));
+}
+
+template <auto... kMembers>
+absl::Status ReadMegabytes(absl::string_view, absl::string_view value, ModelSettings& settings) {
+  return WantMegabytes(value, 0, (settings.*....*kMembers));
+}
+
+template <auto kMember>
+absl::Status ReadAutoOrOff(absl::string_view, absl::string_view value, ModelSettings& settings) {
+  return WantChoice<bool>(value, {{"auto", true}, {"off", false}}, settings.*kMember);
+}
+
+// Checks a number that another room reads.
+template <int64_t kLeast>
+absl::Status ReadIntegerOfText(absl::string_view, absl::string_view value, ModelSettings&) {
+  int64_t ignored = 0;
+  return WantInteger(value, kLeast, kMostOfText, ignored);
+}
 
 // THE table of parameters.
 constexpr Parameter kParameters[] = {
@@ -106,8 +79,8 @@ constexpr Parameter kParameters[] = {
        return WantBuckets(value, "batch", settings);
      }},
     {"reprise.sequence_buckets", "", "list of sizes or rule", "auto:8",
-     "Lengths that recipes are captured for: a list or rule as for rows, which is fixed; or "
-     "auto:K (at most K lengths that cost the least time) or percentile:K, which begin with "
+     "Lengths that recipes are captured for: a list or rule as for rows, which is fixed; or auto:K "
+     "(at most K lengths that cost the least time) or percentile:K, which begin with "
      "16,32,64,128,256,512 and follow the traffic",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, "sequence", settings);
@@ -133,77 +106,47 @@ constexpr Parameter kParameters[] = {
      "switch to them; suggest: show them in the log and in reprise explain; off: do not look for "
      "them",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value == "apply") {
-         settings.bucket_policy = BucketPolicyMode::kApply;
-       } else if (value == "suggest") {
-         settings.bucket_policy = BucketPolicyMode::kSuggest;
-       } else if (value == "off") {
-         settings.bucket_policy = BucketPolicyMode::kOff;
-       } else {
-         return absl::InvalidArgumentError("must be apply, suggest or off");
-       }
-       return absl::OkStatus();
+       return WantChoice<BucketPolicyMode>(value,
+                                           {{"apply", BucketPolicyMode::kApply},
+                                            {"suggest", BucketPolicyMode::kSuggest},
+                                            {"off", BucketPolicyMode::kOff}},
+                                           settings.bucket_policy);
      }},
     {"reprise.bucket_payback_seconds", "", "integer", "600",
      "Payback time: a bucket change must recoup its capture cost within this many seconds",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, kLargest / 1'000'000'000, settings.bucket_payback_seconds);
-     }},
+     ReadInteger<1, kMostInteger / 1'000'000'000, &ModelSettings::bucket_payback_seconds>},
     {"reprise.max_batch_tokens", "", "integer", "4096",
      "Largest product of rows and lengths of one bucket",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, kLargest, settings.max_batch_tokens);
-     }},
+     ReadInteger<1, kMostInteger, &ModelSettings::max_batch_tokens>},
     {"reprise.overflow", "", "exact|reject", "exact",
      "A request beyond the largest bucket: capture its exact shape, or refuse it",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "exact" && value != "reject") {
-         return absl::InvalidArgumentError("must be exact or reject");
-       }
-       settings.overflow = value == "exact" ? Overflow::kExact : Overflow::kReject;
-       return absl::OkStatus();
+       return WantChoice<Overflow>(
+           value, {{"exact", Overflow::kExact}, {"reject", Overflow::kReject}}, settings.overflow);
      }},
     {"reprise.max_exact", "", "integer", "32", "Most recipes of exact shapes that are kept at once",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, kLargest, settings.max_exact);
-     }},
+     ReadInteger<1, kMostInteger, &ModelSettings::max_exact>},
     {"reprise.capture", "", "quick|inline|background|off", "quick",
      "Handling of a request whose bucket has no ready recipe. quick: run on a larger recipe, or "
      "wait for a capture if none is ready; inline: always wait for the capture; background: never "
      "wait, and run eagerly if no larger recipe is ready; off: capture nothing, run every request "
      "op by op",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value == "quick") {
-         settings.capture = CaptureMode::kQuick;
-       } else if (value == "inline") {
-         settings.capture = CaptureMode::kInline;
-       } else if (value == "background") {
-         settings.capture = CaptureMode::kBackground;
-       } else if (value == "off") {
-         settings.capture = CaptureMode::kOff;
-       } else {
-         return absl::InvalidArgumentError("must be quick, inline, background or off");
-       }
-       return absl::OkStatus();
+       return WantChoice<CaptureMode>(value,
+                                      {{"quick", CaptureMode::kQuick},
+                                       {"inline", CaptureMode::kInline},
+                                       {"background", CaptureMode::kBackground},
+                                       {"off", CaptureMode::kOff}},
+                                      settings.capture);
      }},
     {"reprise.tune", "", "auto|off", "auto",
      "Autotuning. auto: time kernels in the background and replace a captured recipe by one with "
      "the fastest; off: keep the default or already timed kernels. A frozen model is never tuned",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
-       settings.tune = value == "auto";
-       return absl::OkStatus();
-     }},
+     ReadAutoOrOff<&ModelSettings::tune>},
     {"reprise.frozen", "", "true|false", "false",
      "Never capture for a request: refuse a request that no ready recipe can serve",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "true" && value != "false") {
-         return absl::InvalidArgumentError("must be true or false");
-       }
-       settings.frozen = value == "true";
-       return absl::OkStatus();
+       return WantChoice<bool>(value, {{"true", true}, {"false", false}}, settings.frozen);
      }},
     {"reprise.warmup", "", "all, or lists of buckets and sizes", "nothing",
      "Recipes to capture before the model is ready, the largest first: all; buckets "
@@ -238,70 +181,46 @@ constexpr Parameter kParameters[] = {
     {"reprise.warmup_ready", "", "largest|all", "largest",
      "Part of the warm-up after which the model is ready: the largest buckets, or all",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "largest" && value != "all") {
-         return absl::InvalidArgumentError("must be largest or all");
-       }
-       settings.warmup.ready_when_all = value == "all";
-       return absl::OkStatus();
+       return WantChoice<bool>(value, {{"largest", false}, {"all", true}},
+                               settings.warmup.ready_when_all);
      }},
     {"reprise.warmup_seconds", "", "integer", "300",
      "Time limit of a warm-up, in seconds; later captures are skipped. 0: no limit",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 0, kLargest / 1'000'000'000, settings.warmup.max_seconds);
-     }},
+     ReadInteger<0, kMostInteger / 1'000'000'000, &ModelSettings::warmup,
+                 &WarmupSettings::max_seconds>},
     {"reprise.warmup_memory_mb", "", "integer", "0",
      "Memory limit of a warm-up, recipes and their arena, in MiB. 0: no limit",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.warmup.max_bytes);
-     }},
+     ReadMegabytes<&ModelSettings::warmup, &WarmupSettings::max_bytes>},
     {"reprise.max_recipe_mb", "", "integer", "0",
      "Memory for recipes of the model, in MiB; above it the least recently used are evicted. 0: "
      "only the limit for all models",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.max_recipe_bytes);
-     }},
+     ReadMegabytes<&ModelSettings::max_recipe_bytes>},
     {"reprise.max_arena_mb", "", "integer", "0",
      "Most memory of one replay of the model, in MiB; a request that needs more is refused. 0: no "
      "limit",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.max_arena_bytes);
-     }},
+     ReadMegabytes<&ModelSettings::max_arena_bytes>},
     {"reprise.max_parameter_mb", "", "integer", "0",
-     "Memory for the parameters of the model, as stored and as packed for kernels, in MiB; a "
-     "model that needs more is not loaded. 0: only the limit for all models",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.max_parameter_bytes);
-     }},
+     "Memory for the parameters of the model, as stored and as packed for kernels, in MiB; a model "
+     "that needs more is not loaded. 0: only the limit for all models",
+     ReadMegabytes<&ModelSettings::max_parameter_bytes>},
     {"reprise.release_after_ms", "", "integer", "0",
      "Idle time after which a stream returns the memory of its arena, in milliseconds; the "
      "shortest time of all models counts. 0: only arenas above 512 MiB are returned, after a "
      "minute in which no replay needed that much",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 0, kLargest / 1'000'000, settings.release_after_ms);
-     }},
+     ReadInteger<0, kMostInteger / 1'000'000, &ModelSettings::release_after_ms>},
     {"reprise.max_request_ms", "", "integer", "60000",
      "Most computing time of one request, in milliseconds, without time in the queue and in "
      "captures. 0: no limit",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 0, kLargest / 1'000'000, settings.max_request_ms);
-     }},
+     ReadInteger<0, kMostInteger / 1'000'000, &ModelSettings::max_request_ms>},
     {"reprise.max_request_mb", "", "integer", "2048",
      "Most memory that one request may allocate depending on its data, in MiB: results of loops "
      "and of nodes after a graph break, replays whose size a value of the request decides, and "
      "allocations of reference kernels. 0: no limit",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.max_request_bytes);
-     }},
+     ReadMegabytes<&ModelSettings::max_request_bytes>},
     {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
-     "auto: place requests of different lengths one after another in a replay, without padding, "
-     "if the model allows it; buckets are then numbers of tokens. off: pad",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
-       settings.packing = value == "auto";
-       return absl::OkStatus();
-     }},
+     "auto: place requests of different lengths one after another in a replay, without padding, if "
+     "the model allows it; buckets are then numbers of tokens. off: pad",
+     ReadAutoOrOff<&ModelSettings::packing>},
     {"reprise.precision", "", "exact|bf16|int8|auto:COSINE|fast[:COSINE]", "exact",
      "bf16: products with weights round both operands to bfloat16 and sum in float32, which is "
      "faster; each rounded number is off by up to 2^-9 of itself. int8: they round rows to bytes, "
@@ -338,10 +257,8 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.weights", "", "stored|int8|int4", "stored",
      "int8, int4: weights of products that are stored as floats are kept as bytes with a factor "
-     "for "
-     "each column, or as four bits with one for each 32 of a column, whatever the precision; "
-     "stored: "
-     "only where reprise.precision is int8 do they become bytes",
+     "for each column, or as four bits with one for each 32 of a column, whatever the precision; "
+     "stored: only where reprise.precision is int8 do they become bytes",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        const std::optional<WeightBits> form = ParseWeightBits(value);
        if (!form.has_value()) return absl::InvalidArgumentError("must be stored, int8 or int4");
@@ -378,35 +295,21 @@ constexpr Parameter kParameters[] = {
        return ReadNames(value, settings.cut.ops);
      }},
     {"reprise.fusion", "", "auto|off", "auto",
-     "off: compute each node of the file by one kernel, so that its bits depend on the node "
-     "alone; slow, to see the effect of fusion",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
-       settings.fusion = value == "auto";
-       return absl::OkStatus();
-     }},
+     "off: compute each node of the file by one kernel, so that its bits depend on the node alone; "
+     "slow, to see the effect of fusion",
+     ReadAutoOrOff<&ModelSettings::fusion>},
     {"reprise.generation", "", "auto|off", "auto",
      "auto: for a decoder with inputs for its KV cache, keep the cache in the server and generate "
      "tokens; off: clients send and receive the cache",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
-       settings.generation = value == "auto";
-       return absl::OkStatus();
-     }},
+     ReadAutoOrOff<&ModelSettings::generation>},
     {"reprise.cache_mb", "", "integer", "1024",
      "Memory for the KV cache of all sequences, in MiB; allocated as sequences need it",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       RETURN_IF_ERROR(WantInteger(value, 1, kLargest >> 20, settings.cache_bytes));
-       settings.cache_bytes <<= 20;
-       return absl::OkStatus();
+       return WantMegabytes(value, 1, settings.cache_bytes);
      }},
     {"reprise.cache_dtype", "", "f32|bf16|int8", "f32",
-     "Type of the KV cache: bf16 takes half of the memory and int8 (with a scale for each "
-     "position and head) a quarter; both round, and reprise check measures the error",
+     "Type of the KV cache: bf16 takes half of the memory and int8 (with a scale for each position "
+     "and head) a quarter; both round, and reprise check measures the error",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        const std::optional<ops::CacheDType> dtype = ops::ParseCacheDType(value);
        if (!dtype.has_value()) return absl::InvalidArgumentError("must be f32, bf16 or int8");
@@ -415,46 +318,30 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.context", "", "integer", "the model's own",
      "Most tokens of a sequence, prompt and answer together",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 2, int64_t{1} << 24, settings.context);
-     }},
+     ReadInteger<2, int64_t{1} << 24, &ModelSettings::context>},
     {"reprise.max_stall_ms", "", "integer", "20",
      "Most time that prompts may add between two tokens of another sequence, in milliseconds: "
      "prompts are computed in chunks",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, int64_t{1} << 20, settings.max_stall_ms);
-     }},
+     ReadInteger<1, int64_t{1} << 20, &ModelSettings::max_stall_ms>},
     {"reprise.max_sequences", "", "integer", "64",
      "Most sequences that are computed at the same time; others wait",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, 512, settings.max_sequences);
-     }},
+     ReadInteger<1, 512, &ModelSettings::max_sequences>},
     {"reprise.speculation", "", "auto|off", "auto",
      "auto: propose the tokens that followed the same tokens before and verify several at once "
      "(speculative decoding), where measured times say that it pays; the answer is the same. off: "
      "one token in each step",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
-       settings.speculation = value == "auto";
-       return absl::OkStatus();
-     }},
+     ReadAutoOrOff<&ModelSettings::speculation>},
     {"reprise.max_live_sequences", "", "integer", "1024",
      "Most sequences whose state is kept at once, for models with sequence_batching",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, int64_t{1} << 24, settings.max_live_sequences);
-     }},
+     ReadInteger<1, int64_t{1} << 24, &ModelSettings::max_live_sequences>},
     {"reprise.state_mb", "", "integer", "1024",
      "Memory for the state of all sequences, in MiB, for models with sequence_batching",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantMegabytes(value, settings.state_bytes);
-     }},
+     ReadMegabytes<&ModelSettings::state_bytes>},
     {"reprise.eos_token_ids", "", "list of ids", "from genai_config.json and similar files",
      "Ids that end an answer",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        for (const absl::string_view part : absl::StrSplit(value, ',')) {
-         RETURN_IF_ERROR(WantInteger(absl::StripAsciiWhitespace(part), 0, kLargest,
+         RETURN_IF_ERROR(WantInteger(absl::StripAsciiWhitespace(part), 0, kMostInteger,
                                      settings.eos_ids.emplace_back()));
        }
        return absl::OkStatus();
@@ -462,9 +349,7 @@ constexpr Parameter kParameters[] = {
     {"reprise.padding.", "<axis>", "auto|off", "auto",
      "off: never pad along the axis (for batch: never batch), also where the certificate allows it",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
-       if (value != "auto" && value != "off") {
-         return absl::InvalidArgumentError("must be auto or off");
-       }
+       RETURN_IF_ERROR(WantWord(value, {"auto", "off"}));
        if (value == "off") settings.padding_off.insert(std::string(axis));
        return absl::OkStatus();
      }},
@@ -485,31 +370,15 @@ constexpr Parameter kParameters[] = {
      "become weights of words; tokens: a vector a token is answered; none: texts are not taken, "
      "and the model's own outputs are answered",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
-       for (const char* known : {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean",
-                                 "lasttoken", "splade", "tokens", "none"}) {
-         if (value == known) return absl::OkStatus();
-       }
-       return absl::InvalidArgumentError(
-           "must be cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, splade, tokens "
-           "or none");
+       return WantWord(value, {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean",
+                               "lasttoken", "splade", "tokens", "none"});
      }},
     {"reprise.max_text_bytes", "", "integer", "1048576", "Most bytes of one text",
-     [](absl::string_view, absl::string_view value, ModelSettings&) {
-       int64_t bytes = 0;
-       return WantInteger(value, 1, kMostOfText, bytes);
-     }},
+     ReadIntegerOfText<1>},
     {"reprise.max_audio_seconds", "", "integer", "7200",
-     "Most seconds of a sound that is transcribed",
-     [](absl::string_view, absl::string_view value, ModelSettings&) {
-       int64_t seconds = 0;
-       return WantInteger(value, 1, kMostOfText, seconds);
-     }},
+     "Most seconds of a sound that is transcribed", ReadIntegerOfText<1>},
     {"reprise.max_text_tokens", "", "integer", "0",
-     "Most tokens of one text, also where it is truncated then; 0: no limit",
-     [](absl::string_view, absl::string_view value, ModelSettings&) {
-       int64_t tokens = 0;
-       return WantInteger(value, 0, kMostOfText, tokens);
-     }},
+     "Most tokens of one text, also where it is truncated then; 0: no limit", ReadIntegerOfText<0>},
     {"reprise.image_transforms", "", "transforms", "as preprocessor_config.json says",
      "Transforms of pictures that are sent as files: Resize(256), CenterCrop(224), ToTensor",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
@@ -518,20 +387,13 @@ constexpr Parameter kParameters[] = {
     {"reprise.detector", "", "yolov5|yolov8|detr|rt_detr", "as the outputs look",
      "Kind of the detector's outputs",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
-       for (const char* known : {"yolov5", "yolov8", "detr", "rt_detr"}) {
-         if (value == known) return absl::OkStatus();
-       }
-       return absl::InvalidArgumentError("must be yolov5, yolov8, detr or rt_detr");
+       return WantWord(value, {"yolov5", "yolov8", "detr", "rt_detr"});
      }},
     {"reprise.max_image_pixels", "", "integer", "67108864", "Most pixels of one picture",
-     [](absl::string_view, absl::string_view value, ModelSettings&) {
-       int64_t pixels = 0;
-       return WantInteger(value, 1, kMostOfText, pixels);
-     }},
+     ReadIntegerOfText<1>},
     {"reprise.cores", "", "CPUs", "all",
      "CPUs that replays of the model run on, such as 0-3 or 0,2,4-5, and that a lone replay may "
-     "use "
-     "all of; replays of models without it may run there too",
+     "use all of; replays of models without it may run there too",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return ReadCpus(value, settings.cores);
      }},
@@ -546,14 +408,10 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.max_queue_tokens", "", "integer", "64 full batches, or 64 requests of any size",
      "Limit on rows times lengths of the requests that wait",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, kLargest, settings.max_queue_tokens);
-     }},
+     ReadInteger<1, kMostInteger, &ModelSettings::max_queue_tokens>},
     {"reprise.max_queue_bytes", "", "integer", "1073741824",
      "Limit on the bytes of the requests that wait",
-     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantInteger(value, 1, kLargest, settings.max_queue_bytes);
-     }},
+     ReadInteger<1, kMostInteger, &ModelSettings::max_queue_bytes>},
 };
 
 // Families among them without their axis or input.

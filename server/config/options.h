@@ -105,7 +105,8 @@ struct Options {
   bool fail_on_compile = false;  // the exit code says whether a request compiled anything
   bool allow_empty = false;      // a repository without a model that can be served is ready
   LoadReportMode load_reports = LoadReportMode::kRequest;
-  std::string instance;        // what answers call this server; empty: nothing
+  std::string instance;                   // what answers call this server; empty: nothing
+  Endpoint prefix_events = {.port = -1};  // tells pages of prompts; -1: none does
   int drain_grace_secs = 2;    // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;

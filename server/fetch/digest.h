@@ -34,7 +34,7 @@ std::string Sha256Hex(absl::string_view bytes);
 // Returns the HMAC-SHA256 of `bytes` by `key`: 32 bytes.
 std::string HmacSha256(absl::string_view key, absl::string_view bytes);
 
-// A signature by RS256 of `text` with a private key in PEM; empty where the key cannot be used.
+// Returns a signature by RS256 of `text` with a private key in PEM; empty for an unusable key.
 std::string SignRs256(const std::string& pem, absl::string_view text);
 
 }  // namespace reprise

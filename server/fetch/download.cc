@@ -185,7 +185,7 @@ int64_t BeginOf(const HttpHead& head) {
   return words.size() > 1 && absl::SimpleAtoi(words[1], &begin) ? begin : -1;
 }
 
-// One request, from where the part ends.
+// Makes one request, from where the part ends.
 absl::StatusOr<HttpHead> Attempt(const RemoteFile& file, Part& part, DownloadLimits& limits) {
   HttpGet request = file.get;
   request.offset = part.size();

@@ -42,7 +42,7 @@ absl::Status FolderError(const fs::path& path, const std::error_code& error) {
   return absl::FailedPreconditionError(words);
 }
 
-// A name for a folder: letters and digits of the model's, and a digest that tells models apart.
+// Returns a folder's name: letters and digits of the model's, and a digest that tells models apart.
 std::string KeyOf(const ModelUrl& url) {
   const size_t colon = url.shown.find("://");
   const std::string scheme = url.shown.substr(0, colon);

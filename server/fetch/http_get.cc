@@ -32,7 +32,7 @@ struct Transfer {
   bool enough = false;
 };
 
-// A header line; a status line begins the head of another answer (a redirect's, 100 Continue).
+// Takes a header line; a status line begins another answer's head (a redirect's, 100 Continue).
 size_t OnHeaderLine(char* data, size_t size, size_t count, void* to) {
   auto& transfer = *static_cast<Transfer*>(to);
   const absl::string_view line(data, size * count);

@@ -44,7 +44,7 @@ absl::StatusOr<RemoteModel> ListGcs(const ModelUrl& url, const std::function<boo
 absl::StatusOr<RemoteFile> RemoteFileBeside(const ModelUrl& url, const std::string& path,
                                             const std::function<bool()>& cancelled);
 
-// The error of a place, with a hint at its credentials where it refuses.
+// Returns the error of a place, with a hint at its credentials where it refuses.
 absl::Status WithHint(const absl::Status& status, const std::string& hint);
 
 // Sets the version from the identities of the files.

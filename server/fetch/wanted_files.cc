@@ -32,14 +32,14 @@ bool SaysSomething(absl::string_view name) {
   return false;
 }
 
-// A folder of a module of sentence-transformers: "1_Pooling/", "2_Dense/".
+// Returns whether it is the folder of a module of sentence-transformers: "1_Pooling/", "2_Dense/".
 bool IsModule(absl::string_view folder) {
   const size_t digits = folder.find_first_not_of("0123456789");
   return digits != 0 && digits != absl::string_view::npos && folder[digits] == '_' &&
          folder.find('/') + 1 == folder.size();
 }
 
-// The other files of a decoder, or of an encoder and its decoder: they have the same ending.
+// Adds the other files of a decoder, or of an encoder and its decoder: they have the same ending.
 void AddPartners(const std::vector<std::string>& files, WantedFiles& wanted) {
   const std::string folder = FolderPart(wanted.model);
   absl::string_view name = absl::string_view(wanted.model).substr(folder.size());

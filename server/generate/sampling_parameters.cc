@@ -46,7 +46,7 @@ absl::StatusOr<bool> BoolOf(const std::string& name, const ParameterValue& value
   return Wants(name, "true or false");
 }
 
-// A parser for each: its memory is let go of with it.
+// Parses with a parser of its own: its memory is let go of with it.
 absl::StatusOr<element> Parse(absl::string_view name, absl::string_view text,
                               simdjson::dom::parser& parser) {
   element root;

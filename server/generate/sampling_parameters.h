@@ -27,10 +27,10 @@ class SamplingParameters {
   // Sets the parameter `name`. INVALID_ARGUMENT for one that is not known, is given twice, or has a
   // value of another kind.
   absl::Status Set(const std::string& name, const ParameterValue& value);
-  // The members of a JSON object.
+  // Sets the members of a JSON object.
   absl::Status SetAll(absl::string_view json);
   absl::Status SetAll(const simdjson::dom::element& json);
-  // A member of such an object; null sets nothing.
+  // Sets a member of such an object; null sets nothing.
   absl::Status SetOne(const std::string& name, const simdjson::dom::element& json);
   // Returns whether `name` is a parameter.
   static bool Knows(absl::string_view name);

@@ -10,9 +10,9 @@
 
 namespace reprise {
 
-// One event: outputs token_ids i64[1, k] and, where they are asked for, logprobs f32[1, k] and the
-// alternatives of each token, best first: top_ids i64[1, k, m] and top_logprobs f32[1, k, m];
-// text_output BYTES[1] where texts are told;
+// Fills in one event: outputs token_ids i64[1, k] and, where they are asked for, logprobs f32[1, k]
+// and the alternatives of each token, best first: top_ids i64[1, k, m] and top_logprobs f32[1, k,
+// m]; text_output BYTES[1] where texts are told;
 // parameters say which answer it is of and why that ended. `event` is no error.
 void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event, const TokenText& text,
                      inference::ModelInferResponse& message);

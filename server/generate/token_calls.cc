@@ -47,7 +47,7 @@ absl::Status CheckNoRegions(const InferRequest& request) {
       "parameter shared_memory_region is not supported by requests for tokens");
 }
 
-// The prompt of an encoder that takes no ids.
+// Takes the prompt of an encoder that takes no ids.
 absl::Status TakeNumbers(const InputView& input, TokenRequest& request) {
   if (input.datatype != "FP32") {
     return absl::InvalidArgumentError(absl::StrCat("input \"", input.name, "\" has datatype ",
@@ -110,8 +110,8 @@ RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, absl::strin
           .why = {status.message().data(), status.message().size()}};
 }
 
-// The prompt is of the kind that the model takes, and parameters that an encoder alone gives a
-// meaning are given to a model with one.
+// Checks that the prompt is of the kind that the model takes, and parameters that an encoder alone
+// gives a meaning are given to a model with one.
 absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request) {
   if (!generator.has_encoder() && !request.parameters.decoder_ids.empty()) {
     return absl::InvalidArgumentError(
@@ -213,8 +213,8 @@ bool TokenCalls::Takes(const InferRequest& request) const {
   const auto found = repository_.Find(request.model, request.version);
   if (!found.ok() || found->servable->generation == nullptr) return false;
   const std::string& ids = found->servable->generation->generator().prompt_input();
-  const bool is_text = FindInput(request, kTextInput) != nullptr;
-  const absl::string_view prompt = is_text ? absl::string_view(kTextInput) : ids;
+  const bool is_text = FindInput(request, kPromptInput) != nullptr;
+  const absl::string_view prompt = is_text ? absl::string_view(kPromptInput) : ids;
   return FindInput(request, prompt) != nullptr &&
          absl::c_all_of(request.inputs, [&](const InputView& one) {
            return one.name == prompt || one.name == kSamplingInput;
@@ -244,7 +244,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
                          .id = request.id,
                          .key = request.key,
                          .trace = request.trace};
-  if (const InputView* text = FindInput(request, kTextInput); text != nullptr) {
+  if (const InputView* text = FindInput(request, kPromptInput); text != nullptr) {
     ASSIGN_OR_RETURN(const absl::string_view prompt, TextOf(*text));
     wanted.prompt = PromptOf(std::string(prompt), parameters.texts.add_special);
   } else if (generator.takes_ids()) {

@@ -39,7 +39,7 @@ inline constexpr char kTokensOutput[] = "token_ids";
 inline constexpr char kLogprobsOutput[] = "logprobs";
 inline constexpr char kTopIdsOutput[] = "top_ids";
 inline constexpr char kTopLogprobsOutput[] = "top_logprobs";
-inline constexpr char kTextInput[] = "text_input";
+inline constexpr char kPromptInput[] = "text_input";
 inline constexpr char kTextOutput[] = "text_output";
 
 // The call that an event belongs to.
@@ -110,7 +110,7 @@ class TokenCall {
 
   void Cancel();
   bool cancelled() const { return cancelled_; }
-  // The client took so many of the events that were told.
+  // Notes that the client took this many of the events.
   void Took(int64_t events);
   // It has become a sequence: until then its prompt is made.
   void Begin(std::shared_ptr<Generation> handle);

@@ -50,7 +50,7 @@ class BodyReader {
     kWhole,
   };
 
-  // The state after a line feed, for each state.
+  // Go on to the state after a line feed, for each state.
   absl::Status OnLineEnd();
   absl::Status OnLineByte(char c);
   absl::Status OnSizeByte(char c);

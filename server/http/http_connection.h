@@ -72,12 +72,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static constexpr size_t kMostBufferedBytes = 2 * kMostHeaderBytes;
 
   void ReadRequest();
-  // The first bytes of a request, without the empty lines that clients may send in front of it.
+  // Reads the first bytes of a request, past the empty lines that clients may send in front of it.
   void ReadFirst();
   void ReadHeader();
   // `searched`: the end is not among the first bytes of the buffer, which are this many.
   void ReadMoreOfHeader(size_t searched);
-  // The header is whole: parses it.
+  // Parses the header, which is whole.
   void ParseHeader(size_t bytes);
   void OnHeader(Error error);
   // Answers a header that HTTP/1.1 does not allow. True: answered.

@@ -39,6 +39,9 @@ struct HttpReply {
   std::string why;       // an error's words, which the log gets
 };
 
+// The header of an answer of tokens: how many of its prompt's were computed before.
+inline constexpr char kCachedTokens[] = "x-reprise-cached-tokens";
+
 // {"error": why}, as the inference protocol has it.
 HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields = {});
 
@@ -64,7 +67,7 @@ class HttpExchange {
   // Set by code that counts requests of models and writes the log line of this one.
   void SetTold() { told_ = true; }
   bool told() const { return told_; }
-  // A header that every answer to the request has.
+  // Adds a header that every answer to the request has.
   void AddReplyField(std::string name, std::string value) {
     reply_fields_.emplace_back(std::move(name), std::move(value));
   }

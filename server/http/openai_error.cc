@@ -1,5 +1,7 @@
 #include "server/http/openai_error.h"
 
+#include "absl/strings/match.h"
+
 namespace reprise {
 namespace {
 
@@ -27,7 +29,8 @@ constexpr OpenAiError kOtherOfServer = {500, kServer, nullptr};
 bool IsOpenAiPath(const RequestPath& path) {
   const auto& segments = path.segments();
   const size_t at = segments.size() > 2 && segments[0] == "models" ? 2 : 0;
-  return segments.size() > at && segments[at] == "v1";
+  return segments.size() > at && segments[at] == "v1" &&
+         !absl::EndsWith(segments.back(), ":predict");
 }
 
 const OpenAiError& OpenAiErrorOf(int status) {

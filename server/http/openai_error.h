@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// Returns whether errors of `path` have this form: it is below /v1, or below /models/NAME/v1.
+// Returns whether errors of `path` have this form: it is below /v1, or below /models/NAME/v1, and
+// not the V1 inference protocol's /v1/models/NAME:predict.
 bool IsOpenAiPath(const RequestPath& path);
 
 struct OpenAiError {

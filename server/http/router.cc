@@ -7,22 +7,27 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace reprise {
 namespace {
 
-bool IsVariable(absl::string_view segment) { return absl::StartsWith(segment, "{"); }
+// Adds to `parts` the variable of a segment of a pattern, "{model}" or "{model}:predict". False:
+// the segment of the path is another one.
+bool MatchSegment(absl::string_view pattern, absl::string_view segment, PathParts& parts) {
+  if (!absl::StartsWith(pattern, "{")) return pattern == segment;
+  const size_t end = pattern.find('}');
+  if (!absl::ConsumeSuffix(&segment, pattern.substr(end + 1)) || segment.empty()) return false;
+  parts.emplace(pattern.substr(1, end - 1), segment);
+  return true;
+}
 
 std::optional<PathParts> Match(const std::vector<std::string>& pattern,
                                const std::vector<std::string>& path) {
   if (pattern.size() != path.size()) return std::nullopt;
   PathParts parts;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (IsVariable(pattern[i])) {
-      parts.emplace(pattern[i].substr(1, pattern[i].size() - 2), path[i]);
-    } else if (pattern[i] != path[i]) {
-      return std::nullopt;
-    }
+    if (!MatchSegment(pattern[i], path[i], parts)) return std::nullopt;
   }
   return parts;
 }

@@ -21,7 +21,8 @@
 
 namespace reprise {
 
-// The segments of a path where its pattern has {name}.
+// The segments of a path where its pattern has {name}, without the end of a segment that the
+// pattern has after it: "{model}:predict".
 using PathParts = std::map<std::string, std::string>;
 
 class Router {

@@ -21,7 +21,7 @@ constexpr int64_t kCallBytes = 2 << 10;      // a call takes them besides its he
 constexpr int64_t kInflatedBytes = 1 << 20;  // decompressed at a time, in some milliseconds
 constexpr char kContentType[] = "application/grpc";
 
-// The fields in front of every answer that has messages.
+// Returns the fields in front of every answer that has messages.
 const Http2Fields& ResponseFields() {
   static const Http2Fields& fields = *new Http2Fields{
       {":status", "200"}, {"content-type", kContentType}, {"grpc-accept-encoding", kGrpcEncodings}};
@@ -39,7 +39,7 @@ void AddTraceFields(const RequestTrace& trace, Http2Fields& fields) {
   if (!trace.state().empty()) fields.emplace_back(kTraceState, trace.state());
 }
 
-// As OpenTelemetry's conventions for servers have it: the others are faults of the client.
+// Returns whether OpenTelemetry's conventions call it the server's fault, and not the client's.
 bool IsFaultOfServer(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:

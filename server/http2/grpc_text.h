@@ -17,10 +17,10 @@ std::optional<std::chrono::nanoseconds> ParseGrpcTimeout(absl::string_view text)
 // Returns the value of grpc-message: bytes that are not printable ASCII, and percent signs, as %XX.
 std::string PercentEncoded(absl::string_view text);
 
-// True for content types of gRPC: application/grpc, with a suffix or parameters.
+// Returns whether it is a content type of gRPC: application/grpc, with a suffix or parameters.
 bool IsGrpcContent(absl::string_view content_type);
 
-// True for fields that belong to HTTP/2 and gRPC themselves: they are no metadata of a call.
+// Returns whether it belongs to HTTP/2 and gRPC themselves: they are no metadata of a call.
 bool IsReservedField(absl::string_view name);
 
 // Returns the value of metadata whose name ends in "-bin"; nullopt: it is no base64.

@@ -102,7 +102,7 @@ class Http2Connection final : public Http2StreamHost,
   void CheckCalls(Clock::time_point now);
   // Tells a client that has heard of the server's leaving which call is the last one.
   void TellLastStream(Clock::time_point now);
-  // All is said: the client closes when it has read it.
+  // Waits for the client, which closes when it has read everything.
   void Linger();
   void CheckKeepalive(Clock::time_point now);
 

@@ -44,7 +44,7 @@ class Http2Server {
   // calls that they send here nevertheless are taken. Waits until no connection is left, at
   // most until `deadline`. True: none is.
   bool Leave(std::chrono::steady_clock::time_point deadline);
-  // The same, and closes the connections open at `deadline`.
+  // Shuts down, and closes the connections open at `deadline`.
   void Shutdown(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -47,7 +47,7 @@ bool IsFaultOfClient(uint32_t code) {
          code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR;
 }
 
-// An answer that libnghttp2 could not keep is never sent: the connection has to end.
+// Throws: an answer that libnghttp2 could not keep is never sent: the connection has to end.
 void ThrowWithoutMemory(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }

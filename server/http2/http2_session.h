@@ -56,12 +56,12 @@ class Http2Stream {
   };
 
   virtual ~Http2Stream() = default;
-  // The request's header. `is_too_large`: it passed the limit, and `fields` ends there.
+  // Takes the request's header. `is_too_large`: it passed the limit, and `fields` ends there.
   virtual void OnHead(Http2Fields fields, bool is_too_large) = 0;
   virtual void OnData(absl::string_view bytes) = 0;
-  // The client sends no more.
+  // Called when the client sends no more.
   virtual void OnEnd() = 0;
-  // The stream is over, well or not. The last call.
+  // Called last, when the stream is over, well or not.
   virtual void OnClose() = 0;
   // Writes up to `size` bytes of the answer's body.
   virtual Produced Produce(char* to, size_t size) = 0;
@@ -84,17 +84,17 @@ class Http2Session {
   absl::Status Receive(absl::string_view bytes);
   // Appends bytes to send until `out` has about `enough` of them, or there are no more.
   absl::Status Produce(std::string& out, size_t enough);
-  // Nothing is to be read or sent any more.
+  // Returns whether nothing is to be read or sent any more.
   bool IsOver() const;
 
   // Answers a stream: a header, and where `has_body` the output of its Produce and its trailers.
   absl::Status Respond(int32_t id, const Http2Fields& fields, bool has_body);
-  // The stream has something to send again.
+  // Resumes the stream, which has something to send again.
   void Resume(int32_t id) { nghttp2_session_resume_data(session_, id); }
   void Reset(int32_t id, uint32_t code) {
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, code);
   }
-  // The stream has done with bytes that it was given: the client may send the same number again.
+  // Gives back bytes that the stream has done with: the client may send the same number again.
   void Consume(int32_t id, size_t bytes) { nghttp2_session_consume_stream(session_, id, bytes); }
 
   // Tells the client to open no more streams here; FinishGoAway, once it has confirmed that,
@@ -123,7 +123,7 @@ class Http2Session {
   void ForEach(const Visit& visit) {
     for (auto& [id, entry] : streams_) visit(*entry->stream);
   }
-  // When the header that is not whole yet began; max: there is none.
+  // Returns when the header that is not whole yet began; max: there is none.
   Clock::time_point header_began() const { return header_began_; }
   // Returns whether the client has sent its preface and its settings.
   bool has_begun() const { return has_begun_; }

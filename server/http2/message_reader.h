@@ -35,7 +35,7 @@ class MessageReader {
   bool HasMessage() const { return !whole_.empty(); }
   // Returns the oldest message that is whole; there is one.
   RpcMessage Take();
-  // A message has begun and is not whole.
+  // Returns whether a message has begun and is not whole.
   bool IsInside() const { return header_bytes_ > 0; }
   int64_t max_bytes() const { return max_bytes_; }
 

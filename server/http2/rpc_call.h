@@ -39,15 +39,15 @@ class RpcCall {
 class RpcHandler {
  public:
   virtual ~RpcHandler() = default;
-  // A message that is whole and not compressed. The first one comes without being asked for.
+  // Takes a message that is whole and not compressed. The first one comes without being asked for.
   virtual void OnMessage(RpcMessage message) = 0;
-  // The client sends no more. Comes where a message was asked for.
+  // Called when the client sends no more, where a message was asked for.
   virtual void OnHalfClose() {}
-  // The oldest message that was sent has left, as far as HTTP/2 lets it.
+  // Called when the oldest sent message has left, as far as HTTP/2 lets it.
   virtual void OnSent() {}
-  // The call ended before it was finished. Comes at most once.
+  // Called at most once, when the call ended before it was finished.
   virtual void OnCancel() {}
-  // The call is over, its answer has left or never will. The last word; comes once.
+  // Called once and last: the call is over, its answer has left or never will.
   virtual void OnDone() {}
 };
 

@@ -33,12 +33,12 @@ class RpcRoutes {
   using Gate = std::function<absl::Status(CallHead& head)>;
 
   void Add(std::string path, RpcMethod method) { methods_[std::move(path)] = std::move(method); }
-  // The method is one that probes ask for.
+  // Marks the method as one that probes ask for.
   void MarkProbe(const std::string& path) { methods_[path].is_probe = true; }
   void MarkTellsLog(const std::string& path) { methods_[path].tells_log = true; }
   void SetGate(Gate gate) { gate_ = std::move(gate); }
 
-  // Null where there is no such method.
+  // Returns nullptr where there is no such method.
   const RpcMethod* Find(absl::string_view path) const {
     const auto it = methods_.find(path);
     return it == methods_.end() ? nullptr : &it->second;

@@ -43,7 +43,7 @@ class Http2StreamHost {
 
   // Any thread. Work that runs on it ends with Flush.
   virtual boost::asio::any_io_executor executor() = 0;
-  // Null once the connection has ended.
+  // Returns nullptr once the connection has ended.
   virtual Http2Session* session() = 0;
   // Sends the session's pending bytes.
   virtual void Flush() = 0;
@@ -57,7 +57,7 @@ class Http2StreamHost {
   virtual bool is_spare() const = 0;
   // Adds `change` to the number of streams whose answer the client has not taken.
   virtual void CountUntaken(int change) = 0;
-  // A stream is over; `done` is called once its last bytes have left, or never will.
+  // Calls `done` once the last bytes of a stream that is over have left, or never will.
   virtual void WhenSent(std::function<void()> done) = 0;
 };
 

@@ -57,7 +57,7 @@ absl::Status TakeTemplates(const std::string& file, const Json& value, TextPacka
   return absl::OkStatus();
 }
 
-// The files `NAME.jinja` of a folder, by name.
+// Takes the files `NAME.jinja` of a folder, by name.
 absl::Status TakeNamedFiles(const fs::path& folder, TextPackage& package) {
   std::error_code error;
   std::vector<fs::path> files;
@@ -74,7 +74,7 @@ absl::Status TakeNamedFiles(const fs::path& folder, TextPackage& package) {
   return absl::OkStatus();
 }
 
-// A special token is a text, or an object with its text as "content".
+// Returns the text of a special token: it is a text, or an object with its text as "content".
 std::string TokenText(const Json& json, const char* name) {
   const auto found = json.is_object() ? json.find(name) : json.end();
   if (found == json.end()) return "";

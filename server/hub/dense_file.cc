@@ -48,7 +48,7 @@ absl::Status CheckSize(const nlohmann::json& json, const std::string& file, cons
       absl::StrCat(file, ": ", member, " is ", said, ", ", weights.string(), " has ", size));
 }
 
-// The bias, where there is one, as config.json says too.
+// Takes the bias, where there is one, as config.json says too.
 absl::Status TakeBias(const std::map<std::string, Tensor>& tensors, const nlohmann::json& json,
                       const std::string& file, const fs::path& weights, DenseLayer& layer) {
   const auto bias = tensors.find("linear.bias");

@@ -243,7 +243,7 @@ bool IsOfType(const Json& value, absl::string_view type) {
   return type == "object" && value.is_object();
 }
 
-// As people read it; a long value is cut.
+// Returns it as people read it; a long value is cut.
 std::string Shown(const Json& value) {
   constexpr size_t kMost = 80;
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -30,7 +30,7 @@ std::vector<int64_t> IdsOf(const element& value) {
   return ids;
 }
 
-// The ids of list `name`; pairs of a place and an id are left out.
+// Takes the ids of list `name`; pairs of a place and an id are left out.
 void TakeList(const element& root, const char* name, std::vector<int64_t>& ids) {
   element value;
   if (ids.empty() && root[name].get(value) == simdjson::SUCCESS) ids = IdsOf(value);

@@ -12,10 +12,10 @@
 
 namespace reprise {
 
-// A file without a tokenizer is a package without one.
+// Reads the package; a file without a tokenizer is a package without one.
 absl::StatusOr<TextPackage> ReadGgufPackage(const std::filesystem::path& file);
 
-// A file that cannot be read says nothing.
+// Reads the facts; a file that cannot be read says nothing.
 GenerationFacts ReadGgufGeneration(const std::filesystem::path& file);
 
 }  // namespace reprise

@@ -25,8 +25,8 @@ enum GgufTokenType : int64_t {
   kByteToken,
 };
 
-// Nothing where the file has no tokenizer. UNIMPLEMENTED naming a kind or a pre-tokenizer that is
-// not known, INVALID_ARGUMENT naming a member that is missing or contradicts another.
+// Returns nothing where the file has no tokenizer. UNIMPLEMENTED naming a kind or a pre-tokenizer
+// that is not known, INVALID_ARGUMENT naming a member that is missing or contradicts another.
 absl::StatusOr<std::optional<TokenizerFiles>> ReadGgufTokenizer(const GgufFile& file);
 
 // Returns the text of token number `id`; "" where there is none.

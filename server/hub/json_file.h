@@ -16,8 +16,8 @@ namespace reprise {
 absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const std::filesystem::path& path,
                                                            int64_t most_bytes);
 
-// The same parsed; a null value where there is no such file. Errors: also INVALID_ARGUMENT for
-// invalid JSON.
+// Returns the file parsed; a null value where there is no such file. Errors: also INVALID_ARGUMENT
+// for invalid JSON.
 absl::StatusOr<nlohmann::json> ReadJsonIfThere(const std::filesystem::path& path);
 
 // Members of an object; `fallback` where they are absent or of another type.

@@ -35,10 +35,10 @@ class TextLoad {
   // After that; null where the folder has no tokenizer.
   std::shared_ptr<const TextModel> Finish(const Model& model);
 
-  // Why texts are not taken, or how: a sentence for the log; empty where the folder has no
+  // Returns why texts are not taken, or how: a sentence for the log; empty where the folder has no
   // tokenizer.
   const std::string& note() const { return note_; }
-  // The error that a text gets where Finish returned null.
+  // Returns the error that a text gets where Finish returned null.
   absl::Status refusal() const;
   const TextOffer& offer() const { return offer_; }
   const TextPackage& package() const { return package_; }

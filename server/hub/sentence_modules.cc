@@ -101,8 +101,8 @@ absl::StatusOr<SpladeStep> ReadSplade(const fs::path& folder) {
                                        IntMember(json, "word_embedding_dimension", 0))};
 }
 
-// The output of the model that counts for texts, as `modality_config` says: {"text": {"method":
-// "forward", "method_output_name": "last_hidden_state"}}.
+// Reads the output of the model that counts for texts, as `modality_config` says: {"text":
+// {"method": "forward", "method_output_name": "last_hidden_state"}}.
 absl::Status ReadModality(const nlohmann::json& json, const std::string& file,
                           TextPackage& package) {
   const std::string task = TextMember(json, "transformer_task", "");

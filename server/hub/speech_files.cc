@@ -81,7 +81,7 @@ void ReadIds(const nlohmann::json& json, SpeechFacts& facts) {
   }
 }
 
-// Null, as transformers has it, stands for Whisper's own.
+// Reads a threshold. Null, as transformers has it, stands for Whisper's own.
 absl::Status TakeThreshold(const nlohmann::json& json, const char* file, const char* name,
                            double& threshold) {
   const auto member = json.is_object() ? json.find(name) : json.end();

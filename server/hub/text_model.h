@@ -98,7 +98,7 @@ class TextModel {
  private:
   TextModel() = default;
   EncodeOptions OptionsOf(const TextQuestion& question) const;
-  // Null where the question's text has no tokens of a side.
+  // Returns nullptr where the question's text has no tokens of a side.
   const SideTokens* SideOf(const std::optional<TextSide>& side) const;
   absl::Status LoadSides(const TokenizerFiles& files);
   void LoadChats(const TextPackage& package);

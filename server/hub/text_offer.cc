@@ -55,7 +55,7 @@ const ModelIo* FindOutput(const std::vector<ModelIo>& outputs, absl::string_view
   return nullptr;
 }
 
-// Why the inputs cannot be made from tokens; empty: they can.
+// Returns why the inputs cannot be made from tokens; empty: they can.
 std::string InputTrouble(const std::vector<ModelIo>& inputs) {
   if (FindIo(inputs, "input_ids") == nullptr) return "it has no input \"input_ids\"";
   for (const ModelIo& input : inputs) {
@@ -123,7 +123,7 @@ std::string DescribeSteps(const EmbeddingHead& head) {
   return text;
 }
 
-// The width that a folder says of the vectors that `output` has.
+// Checks the width that a folder gives the vectors of `output`.
 absl::Status CheckSource(const TextPackage& package, const ModelIo& output) {
   const Dim& width = output.dims.back();
   const auto* pooling =

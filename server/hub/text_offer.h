@@ -41,7 +41,7 @@ TextOffer DecideTextOffer(const TextPackage& package, const std::vector<ModelIo>
 // Returns whether the model has an output of a vector a token, by the names that exporters give it.
 bool HasVectors(const std::vector<ModelIo>& outputs);
 
-// The inputs that are made from a text's tokens.
+// Returns whether the input is made from a text's tokens.
 bool IsTokenInput(const ModelIo& input);
 
 }  // namespace reprise

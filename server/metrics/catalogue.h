@@ -79,8 +79,8 @@ class Catalogue {
   // Returns the rows of the server itself.
   ServerMetrics& server() { return server_; }
 
-  // The recipe store that was asked for, null if it could not be opened. Once, before the first
-  // scrape; the store outlives the catalogue's last scrape.
+  // Sets the recipe store that was asked for, null if it could not be opened. Once, before the
+  // first scrape; the store outlives the catalogue's last scrape.
   void SetStore(const RecipeStore* store);
 
   // `memory` is called at each scrape. Set once, before the first; objects that it uses outlive the

@@ -26,7 +26,7 @@ class Exemplars {
   static constexpr size_t kKept = 32;  // values that a series keeps
 
   void Note(const std::string& metric, const Labels& labels, Exemplar exemplar) EXCLUDES(mutex_);
-  // Those of a series, the latest first.
+  // Returns the exemplars of a series, the latest first.
   std::vector<Exemplar> Find(const std::string& metric, const Labels& labels) const
       EXCLUDES(mutex_);
 

@@ -20,7 +20,7 @@ namespace reprise {
 std::vector<absl::string_view> CompileReasons();
 std::vector<absl::string_view> EvictionReasons();
 std::vector<absl::string_view> StoreMisses();
-// How a request ended: the values of `code` of reprise_requests_total.
+// Returns how a request ended: the values of `code` of reprise_requests_total.
 std::vector<absl::string_view> RequestCodes();
 // Returns the values of `reason` of nv_inference_request_failure.
 std::vector<absl::string_view> FailureReasons();
@@ -45,9 +45,7 @@ inline const MetricText kElements = {
     "Elements computed along an axis: valid ones were sent by a client, padded ones by no one"};
 inline const MetricText kBucketElements = {
     "reprise_bucket_elements_total",
-    "The same by bucket: elements that its replays computed along an axis",
-    {},
-    ScrapeView::kDetail};
+    "The same by bucket: elements that its replays computed along an axis", ScrapeView::kDetail};
 inline const MetricText kBucketWaste = {
     "reprise_bucket_waste_ratio",
     "Share of padding in the computed elements with the buckets in force: expected when they were "
@@ -56,7 +54,6 @@ inline const MetricText kEagerCacheRequests = {"reprise_eager_cache_requests_tot
                                                "Lookups of weights prepared by eager runs, hits "
                                                "and misses: models and sections that run without a "
                                                "recipe, nodes at cuts",
-                                               {},
                                                ScrapeView::kCuts};
 inline const MetricText kSpans = {
     "reprise_spans_total",
@@ -97,14 +94,13 @@ struct ModelMetrics {
       scope,
       {"reprise_compile_duration_seconds",
        "Time of a capture, from the miss to the recipe in the cache", kCaptureSeconds}};
-  Series<Counter> tunes{scope,
-                        {"reprise_tunes_total",
-                         "Recipes replaced by one whose kernels were chosen by timing",
-                         {},
-                         ScrapeView::kDetail}};
+  Series<Counter> tunes{
+      scope,
+      {"reprise_tunes_total", "Recipes replaced by one whose kernels were chosen by timing",
+       ScrapeView::kDetail}};
   SeriesBy<Counter> replays{
       scope,
-      {"reprise_replays_total", "Batches of requests executed, by bucket", {}, ScrapeView::kFolded},
+      {"reprise_replays_total", "Batches of requests executed, by bucket", ScrapeView::kFolded},
       "bucket",
       Announced::kBuckets};
   SeriesBy<Histogram> replay_duration{
@@ -123,7 +119,6 @@ struct ModelMetrics {
       scope,
       {"reprise_store_misses_total",
        "Certificates and recipes that the recipe store did not give, by reason",
-       {},
        ScrapeView::kFolded},
       "reason",
       StoreMisses()};
@@ -131,18 +126,15 @@ struct ModelMetrics {
   Series<Gauge> cache_bytes{scope, {"reprise_cache_bytes", "Bytes of the recipes in memory"}};
   SeriesBy<Counter> evictions{scope,
                               {"reprise_cache_evictions_total",
-                               "Recipes that left the memory, by reason",
-                               {},
-                               ScrapeView::kFolded},
+                               "Recipes that left the memory, by reason", ScrapeView::kFolded},
                               "reason",
                               EvictionReasons()};
-  SeriesBy<Counter> thrash{scope,
-                           {"reprise_cache_thrash_total",
-                            "Recipes made again within a minute of their eviction, by bucket",
-                            {},
-                            ScrapeView::kFolded},
-                           "bucket",
-                           Announced::kBuckets};
+  SeriesBy<Counter> thrash{
+      scope,
+      {"reprise_cache_thrash_total",
+       "Recipes made again within a minute of their eviction, by bucket", ScrapeView::kFolded},
+      "bucket",
+      Announced::kBuckets};
 
   // Padding, and buckets that follow the traffic.
   SeriesBy<Counter> valid_elements{scope.With({{"kind", "valid"}}), kElements, "axis",
@@ -175,7 +167,6 @@ struct ModelMetrics {
       {"reprise_audited_answers_total",
        "Padded answers that were computed again, alone and exact, after they were sent: equal, "
        "different, or skipped for want of time (result)",
-       {},
        ScrapeView::kAudits},
       "result"};
   Series<Gauge> audit_quarantined{
@@ -183,7 +174,6 @@ struct ModelMetrics {
       {"reprise_audit_quarantined",
        "Axes that are no longer padded, since an audited answer was different; requests run at "
        "exact sizes until the model is loaded again",
-       {},
        ScrapeView::kAudits}};
   SeriesBy<Gauge> axis_certified{
       scope,
@@ -222,24 +212,18 @@ struct ModelMetrics {
 
   // Texts that the server made tokens of.
   Series<Counter> texts{
+      scope, {"reprise_texts_total", "Texts that became tokens in the server", ScrapeView::kTexts}};
+  Series<Counter> text_tokens{
       scope,
-      {"reprise_texts_total", "Texts that became tokens in the server", {}, ScrapeView::kTexts}};
-  Series<Counter> text_tokens{scope,
-                              {"reprise_text_tokens_total",
-                               "Tokens of them, special ones included",
-                               {},
-                               ScrapeView::kTexts}};
+      {"reprise_text_tokens_total", "Tokens of them, special ones included", ScrapeView::kTexts}};
   Series<Counter> text_truncations{
       scope,
       {"reprise_text_truncations_total",
        "Texts that were cut to the model's length, because the client asked for it",
-       {},
        ScrapeView::kTexts}};
-  Series<Counter> audio_seconds{scope,
-                                {"reprise_audio_seconds_total",
-                                 "Seconds of sound that became texts",
-                                 {},
-                                 ScrapeView::kSpeech}};
+  Series<Counter> audio_seconds{
+      scope,
+      {"reprise_audio_seconds_total", "Seconds of sound that became texts", ScrapeView::kSpeech}};
   Series<Histogram> tokenizer_duration{
       scope,
       {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kTokenizerSeconds,
@@ -251,7 +235,6 @@ struct ModelMetrics {
       {"reprise_sequences",
        "Sequences of a model that makes tokens: computed (running), waiting, or preempted and "
        "waiting again (set_back), or until their clients read their events (stalled)",
-       {},
        ScrapeView::kTokens},
       "state",
       {"running", "waiting", "set_back", "stalled"}};
@@ -260,7 +243,6 @@ struct ModelMetrics {
       {"reprise_pages",
        "Pages of keys and values: held by sequences (used), by several of them (shared), and free, "
        "among which those are counted that a later prompt may find",
-       {},
        ScrapeView::kTokens},
       "state",
       {"used", "free", "shared"}};
@@ -268,7 +250,6 @@ struct ModelMetrics {
       scope,
       {"reprise_tokens_total",
        "Tokens: of prompts, generated, and of prompts that were found computed (cached)",
-       {},
        ScrapeView::kTokens},
       "kind",
       {"prompt", "generated", "cached"}};
@@ -277,7 +258,6 @@ struct ModelMetrics {
       {"reprise_draft_tokens_total",
        "Tokens that were looked up in prompt or answer and checked with the next one: drawn "
        "(right), or not (wrong)",
-       {},
        ScrapeView::kTokens},
       "outcome",
       {"right", "wrong"}};
@@ -285,13 +265,11 @@ struct ModelMetrics {
       scope,
       {"reprise_carried_tokens_total",
        "Tokens that steps of a decoder computed for requests with a client-managed KV cache",
-       {},
        ScrapeView::kCarried}};
-  Series<Counter> carried_bytes{scope,
-                                {"reprise_carried_bytes_total",
-                                 "Keys and values that were written to the answers of these",
-                                 {},
-                                 ScrapeView::kCarried}};
+  Series<Counter> carried_bytes{
+      scope,
+      {"reprise_carried_bytes_total", "Keys and values that were written to the answers of these",
+       ScrapeView::kCarried}};
   Series<Histogram> time_to_first_token{
       scope,
       {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",
@@ -302,24 +280,21 @@ struct ModelMetrics {
        "Time from a token of a sequence to the one that follows", kSeconds, ScrapeView::kTokens}};
 
   // State that is kept between requests.
-  Series<Gauge> live_sequences{scope,
-                               {"reprise_live_sequences",
-                                "Sequences whose state is kept between requests",
-                                {},
-                                ScrapeView::kState}};
-  Series<Gauge> sequence_requests_waiting{scope,
-                                          {"reprise_sequence_requests_waiting",
-                                           "Requests that wait for their turn in a sequence",
-                                           {},
-                                           ScrapeView::kState}};
-  Series<Gauge> state_bytes{
-      scope, {"reprise_state_bytes", "Memory of that state", {}, ScrapeView::kState}};
+  Series<Gauge> live_sequences{
+      scope,
+      {"reprise_live_sequences", "Sequences whose state is kept between requests",
+       ScrapeView::kState}};
+  Series<Gauge> sequence_requests_waiting{
+      scope,
+      {"reprise_sequence_requests_waiting", "Requests that wait for their turn in a sequence",
+       ScrapeView::kState}};
+  Series<Gauge> state_bytes{scope,
+                            {"reprise_state_bytes", "Memory of that state", ScrapeView::kState}};
   SeriesBy<Counter> sequence_events{
       scope,
       {"reprise_live_sequences_total",
        "Sequences that have begun, have ended, or were forgotten since they were idle for too long "
        "(idle)",
-       {},
        ScrapeView::kState},
       "event",
       {"begun", "ended", "idle"}};
@@ -335,36 +310,32 @@ struct ModelMetrics {
       scope,
       {"reprise_eager_nodes_total",
        "Nodes that ran by themselves because data decides the shape of their result, by operator",
-       {},
        ScrapeView::kCuts},
       "op",
       Announced::kEagerOps};
   SeriesBy<Counter> eager_seconds{
       scope,
-      {"reprise_eager_seconds_total", "Time that they took", {}, ScrapeView::kCuts},
+      {"reprise_eager_seconds_total", "Time that they took", ScrapeView::kCuts},
       "op",
       Announced::kEagerOps};
-  Series<Counter> sections{scope,
-                           {"reprise_section_runs_total",
-                            "Runs of the sections after such nodes, at the sizes that they found",
-                            {},
-                            ScrapeView::kCuts}};
+  Series<Counter> sections{
+      scope,
+      {"reprise_section_runs_total",
+       "Runs of the sections after such nodes, at the sizes that they found", ScrapeView::kCuts}};
   Series<Counter> section_seconds{
-      scope, {"reprise_section_seconds_total", "Time that these took", {}, ScrapeView::kCuts}};
+      scope, {"reprise_section_seconds_total", "Time that these took", ScrapeView::kCuts}};
   Series<Counter> eager_hits{scope.With({{"outcome", "hit"}}), kEagerCacheRequests};
   Series<Counter> eager_misses{scope.With({{"outcome", "miss"}}), kEagerCacheRequests};
   Series<Gauge> eager_ops{scope,
-                          {"reprise_eager_cache_ops", "Entries kept in it", {}, ScrapeView::kCuts}};
-  Series<Gauge> eager_bytes{scope,
-                            {"reprise_eager_cache_bytes",
-                             "Bytes of that; the limit is --eager-cache-memory-mb",
-                             {},
-                             ScrapeView::kCuts}};
-  Series<Counter> eager_evictions{scope,
-                                  {"reprise_eager_cache_evictions_total",
-                                   "Entries dropped from it because room was needed",
-                                   {},
-                                   ScrapeView::kCuts}};
+                          {"reprise_eager_cache_ops", "Entries kept in it", ScrapeView::kCuts}};
+  Series<Gauge> eager_bytes{
+      scope,
+      {"reprise_eager_cache_bytes", "Bytes of that; the limit is --eager-cache-memory-mb",
+       ScrapeView::kCuts}};
+  Series<Counter> eager_evictions{
+      scope,
+      {"reprise_eager_cache_evictions_total", "Entries dropped from it because room was needed",
+       ScrapeView::kCuts}};
 
   // The life of the version.
   Series<Gauge> ready{scope,
@@ -378,16 +349,13 @@ struct ModelMetrics {
                             {"reprise_model_load_failed",
                              "1 if the last load of the version failed: the former one, of this "
                              "version or of the model's others, still serves"}};
-  Series<Gauge> frozen{scope,
-                       {"reprise_model_frozen",
-                        "1 while nothing may be captured for a request of the model",
-                        {},
-                        ScrapeView::kHeld}};
+  Series<Gauge> frozen{
+      scope,
+      {"reprise_model_frozen", "1 while nothing may be captured for a request of the model",
+       ScrapeView::kHeld}};
   Series<Gauge> asleep{scope,
                        {"reprise_model_asleep",
-                        "1 while the weights of the model are not in memory",
-                        {},
-                        ScrapeView::kHeld}};
+                        "1 while the weights of the model are not in memory", ScrapeView::kHeld}};
   Series<Gauge> warmup_wanted{
       scope, {"reprise_warmup_wanted", "Recipes that are captured before requests need them"}};
   Series<Gauge> warmup_done{scope, {"reprise_warmup_done", "Those of them that are ready"}};
@@ -447,7 +415,6 @@ struct AxisMetrics {
       {"reprise_wasted_seconds_total",
        "Time of replays spent on padding along an axis, by bucket (the padded share of the replay; "
        "rows that no request fills are skipped and cost none)",
-       {},
        ScrapeView::kFolded},
       "bucket",
       {"exact"},
@@ -492,6 +459,10 @@ struct ServerMetrics {
       {"reprise_utilization",
        "Share of the time for which streams had a batch, from 0 to 1, over the last 10 seconds or "
        "since the last scrape before those"}};
+  Series<Gauge> kv_cache_utilization{
+      scope,
+      {"reprise_kv_cache_utilization",
+       "Share of the pages of keys and values that sequences hold, from 0 to 1"}};
   Series<Gauge> draining{
       scope,
       {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};

@@ -41,12 +41,17 @@ class ModelMetricsObserver final : public ModelObserver {
     }
   }
 
-  void OnCompile(const CompileRecord& record) override {
+  void On(const ModelEvent& event) override {
+    std::visit([this](const auto& of) { Count(of); }, event);
+  }
+
+ private:
+  void Count(const CompileRecord& record) {
     metrics_.compiles.at(CompileReasonName(record.reason)).Increment();
     metrics_.compile_duration->Observe(record.phases.total_ns() * kSecondsPerNs);
   }
 
-  void OnReplay(const ReplayRecord& record) override {
+  void Count(const ReplayRecord& record) {
     metrics_.replays.at(record.bucket).Increment();
     metrics_.replay_duration.at(record.bucket).Observe(record.duration_ns * kSecondsPerNs);
     metrics_.batch_size->Observe(static_cast<double>(record.rows));
@@ -63,39 +68,41 @@ class ModelMetricsObserver final : public ModelObserver {
     if (on_replay_ != nullptr) on_replay_(model_, record);
   }
 
-  void OnRequestLengths(absl::Span<const int64_t> sizes) override {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      axes_[i].length->Observe(static_cast<double>(sizes[i]));
+  void Count(const RequestLengths& request) {
+    for (size_t i = 0; i < request.sizes.size(); ++i) {
+      axes_[i].length->Observe(static_cast<double>(request.sizes[i]));
     }
   }
 
-  void OnCacheRequest(bool hit) override {
-    (hit ? metrics_.memory_hits : metrics_.memory_misses)->Increment();
+  void Count(const CacheLookup& lookup) {
+    (lookup.hit ? metrics_.memory_hits : metrics_.memory_misses)->Increment();
   }
 
-  void OnStoreHit() override { metrics_.store_hits->Increment(); }
-
-  void OnStoreMiss(StoreMiss miss) override {
-    metrics_.store_misses->Increment();
-    metrics_.store_misses_by.at(StoreMissName(miss)).Increment();
+  void Count(const StoreRequest& request) {
+    (request.miss.has_value() ? metrics_.store_misses : metrics_.store_hits)->Increment();
+    if (request.miss.has_value()) {
+      metrics_.store_misses_by.at(StoreMissName(*request.miss)).Increment();
+    }
   }
 
-  void OnCacheSize(int64_t recipes, int64_t bytes) override {
+  void Count(const CacheSize& size) {
     // While a version is reloaded two have the same series.
-    metrics_.cache_recipes->Increment(static_cast<double>(recipes - recipes_.exchange(recipes)));
-    metrics_.cache_bytes->Increment(static_cast<double>(bytes - bytes_.exchange(bytes)));
+    metrics_.cache_recipes->Increment(
+        static_cast<double>(size.recipes - recipes_.exchange(size.recipes)));
+    metrics_.cache_bytes->Increment(static_cast<double>(size.bytes - bytes_.exchange(size.bytes)));
   }
 
-  void OnEviction(EvictionReason reason) override {
-    metrics_.evictions.at(EvictionReasonName(reason)).Increment();
+  void Count(const RecipeEviction& eviction) {
+    metrics_.evictions.at(EvictionReasonName(eviction.reason)).Increment();
   }
 
-  void OnTune(absl::string_view) override { metrics_.tunes->Increment(); }
+  void Count(const TunedRecipe&) { metrics_.tunes->Increment(); }
 
-  void OnThrash(absl::string_view bucket) override { metrics_.thrash.at(bucket).Increment(); }
+  void Count(const Thrash& thrash) { metrics_.thrash.at(thrash.bucket).Increment(); }
 
-  void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
-    catalogue_.Announce(metrics_, {.buckets = labels});
+  void Count(const BucketsInForce& buckets) {
+    const BucketReport& report = buckets.report;
+    catalogue_.Announce(metrics_, {.buckets = buckets.labels});
     metrics_.bucket_waste_expected->Set(report.state.expected_waste);
     metrics_.bucket_waste_actual->Set(report.actual_waste);
     metrics_.bucket_drift->Set(report.state.drift);
@@ -105,44 +112,46 @@ class ModelMetricsObserver final : public ModelObserver {
     changes_ = report.state.changes;
   }
 
-  void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
-    metrics_.eager_nodes.at(op).Increment();
-    metrics_.eager_seconds.at(op).Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
+  void Count(const EagerNodeRun& run) {
+    metrics_.eager_nodes.at(run.op).Increment();
+    metrics_.eager_seconds.at(run.op).Increment(static_cast<double>(run.duration_ns) *
+                                                kSecondsPerNs);
   }
 
-  void OnSection(int64_t duration_ns) override {
+  void Count(const SectionRun& run) {
     metrics_.sections->Increment();
-    metrics_.section_seconds->Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
+    metrics_.section_seconds->Increment(static_cast<double>(run.duration_ns) * kSecondsPerNs);
   }
 
-  void OnEagerCacheRequest(bool hit) override {
-    (hit ? metrics_.eager_hits : metrics_.eager_misses)->Increment();
+  void Count(const EagerCacheLookup& lookup) {
+    (lookup.hit ? metrics_.eager_hits : metrics_.eager_misses)->Increment();
   }
 
-  void OnEagerCacheSize(int64_t ops, int64_t bytes) override {
-    metrics_.eager_ops->Increment(static_cast<double>(ops - eager_ops_.exchange(ops)));
-    metrics_.eager_bytes->Increment(static_cast<double>(bytes - eager_bytes_.exchange(bytes)));
+  void Count(const EagerCacheSize& size) {
+    metrics_.eager_ops->Increment(static_cast<double>(size.ops - eager_ops_.exchange(size.ops)));
+    metrics_.eager_bytes->Increment(
+        static_cast<double>(size.bytes - eager_bytes_.exchange(size.bytes)));
   }
 
-  void OnEagerEviction() override { metrics_.eager_evictions->Increment(); }
+  void Count(const EagerEviction&) { metrics_.eager_evictions->Increment(); }
 
-  void OnReferenceKernel(absl::string_view op, absl::string_view) override {
-    metrics_.reference_kernels.at(op).Increment();
+  void Count(const ReferenceLaunch& launch) {
+    metrics_.reference_kernels.at(launch.op).Increment();
   }
 
-  void OnWithheldAnswer() override { metrics_.withheld_answers->Increment(); }
+  void Count(const WithheldAnswer&) { metrics_.withheld_answers->Increment(); }
 
-  void OnAudit(AuditResult result) override {
-    metrics_.audited_answers.at(AuditResultName(result)).Increment();
+  void Count(const AuditOutcome& audit) {
+    metrics_.audited_answers.at(AuditResultName(audit.result)).Increment();
   }
 
-  void OnQuarantine(size_t axis) override {
-    metrics_.axis_certified.at(labels_[axis]).Set(0);
-    metrics_.axis_verdict.Set(labels_[axis], VerdictName(AxisPadding::kRefused), mixing_[axis]);
+  void Count(const Quarantine& quarantine) {
+    metrics_.axis_certified.at(labels_[quarantine.axis]).Set(0);
+    metrics_.axis_verdict.Set(labels_[quarantine.axis], VerdictName(AxisPadding::kRefused),
+                              mixing_[quarantine.axis]);
     metrics_.audit_quarantined->Increment();
   }
 
- private:
   struct Axis {
     prometheus::Counter* valid;
     prometheus::Counter* padded;

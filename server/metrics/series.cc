@@ -111,7 +111,7 @@ void VerdictBy::Set(const std::string& value, absl::string_view word, absl::stri
   MutexLock lock(mutex_);
   Gauge*& series = series_[value];
   if (series != nullptr) family_.Remove(series);
-  series = &AddSeries(family_, labels, {});
+  series = &AddSeries(family_, labels, MetricText("", ""));
   series->Set(1);
 }
 

@@ -35,10 +35,16 @@ namespace reprise {
 using LabelValues = std::vector<std::pair<std::string, std::string>>;
 
 struct MetricText {
+  MetricText(const char* of_name, const char* of_help, ScrapeView shown = ScrapeView::kAlways)
+      : name(of_name), help(of_help), view(shown) {}
+  MetricText(const char* of_name, const char* of_help, std::vector<double> upper_bounds,
+             ScrapeView shown = ScrapeView::kAlways)
+      : name(of_name), help(of_help), view(shown), bounds(std::move(upper_bounds)) {}
+
   const char* name;
   const char* help;
-  std::vector<double> bounds = {};  // upper ones of a histogram, in the unit of the name
-  ScrapeView view = ScrapeView::kAlways;
+  ScrapeView view;
+  std::vector<double> bounds;  // upper ones of a histogram, in the unit of the name
 };
 
 // Values of a label that are known only when a model is: those rows have a series for each of them

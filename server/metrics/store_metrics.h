@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-// Where there is no store (null), families have no series except for reprise_store_usable, which
-// is 0 if a store was asked for and could not be opened (`wanted`).
+// Appends the metrics. Where there is no store (null), families have no series except for
+// reprise_store_usable, which is 0 if a store was asked for and could not be opened (`wanted`).
 void AppendStoreMetrics(const RecipeStore* store, bool wanted,
                         std::vector<prometheus::MetricFamily>& families);
 

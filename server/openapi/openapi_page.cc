@@ -87,7 +87,7 @@ ordered_json ParameterList(const Router::Route& route) {
   ordered_json parameters = ordered_json::array();
   for (const std::string& segment : route.segments) {
     if (!absl::StartsWith(segment, "{")) continue;
-    parameters.push_back({{"name", segment.substr(1, segment.size() - 2)},
+    parameters.push_back({{"name", segment.substr(1, segment.find('}') - 1)},
                           {"in", "path"},
                           {"required", true},
                           {"schema", {{"type", "string"}}}});
@@ -99,7 +99,8 @@ ordered_json ParameterList(const Router::Route& route) {
 std::string OperationId(const Router::Route& route) {
   std::string id = absl::AsciiStrToLower(route.method);
   for (const std::string& segment : route.segments) {
-    absl::StrAppend(&id, "_", absl::StrReplaceAll(segment, {{"{", ""}, {"}", ""}, {".", "_"}}));
+    absl::StrAppend(&id, "_",
+                    absl::StrReplaceAll(segment, {{"{", ""}, {"}", ""}, {".", "_"}, {":", "_"}}));
   }
   return id;
 }
@@ -107,8 +108,9 @@ std::string OperationId(const Router::Route& route) {
 const char* TagOfRoute(const Router::Route& route, bool takes_texts) {
   if (takes_texts) return "Texts";
   for (const auto& [prefix, tag] :
-       {std::pair("/v2/models/", "Inference"), std::pair("/v2/repository/", "Repository"),
-        std::pair("/v1/vision/", "Pictures"), std::pair("/v2/systemsharedmemory/", "Shared memory"),
+       {std::pair("/v2/models/", "Inference"), std::pair("/v1/models/", "Inference"),
+        std::pair("/v2/repository/", "Repository"), std::pair("/v1/vision/", "Pictures"),
+        std::pair("/v2/systemsharedmemory/", "Shared memory"),
         std::pair("/v2/cudasharedmemory/", "Shared memory")}) {
     if (absl::StartsWith(route.pattern, prefix)) return tag;
   }

@@ -29,6 +29,8 @@ constexpr RouteInfo kRouteRows[] = {
     {"GET", "/v2/models/{model}/compilations", "Captures with their reasons, replays, padding", "",
      "Compilations"},
     {"POST", "/v2/models/{model}/infer", "One inference", "InferRequest", "InferResponse"},
+    {"POST", "/v1/models/{model}:predict", "One inference, as KServe's V1 protocol has it",
+     "PredictV1Request", "PredictV1Response"},
     {"POST", "/v2/models/{model}/generate", "New tokens for ids or a text", "GenerateRequest",
      "GenerateResponse"},
     {"POST", "/v2/models/{model}/generate_stream",

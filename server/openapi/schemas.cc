@@ -71,6 +71,10 @@ constexpr char kOtherSchemas[] = R"({
 "InferResponse": {"type": "object", "required": ["model_name", "outputs"], "properties": {"model_name": {"type": "string"},
   "model_version": {"type": "string"}, "id": {"type": "string"}, "parameters": {"$ref": "#/components/schemas/Parameters"},
   "outputs": {"type": "array", "items": {"$ref": "#/components/schemas/InferTensor"}}}},
+"PredictV1Request": {"type": "object", "oneOf": [{"required": ["instances"]}, {"required": ["inputs"]}], "properties": {
+  "instances": {"type": "array", "minItems": 1}, "inputs": {}, "signature_name": {"const": "serving_default"}}},
+"PredictV1Response": {"type": "object", "anyOf": [{"required": ["predictions"]}, {"required": ["outputs"]}], "properties": {
+  "predictions": {"type": "array"}, "outputs": {}}},
 "GenerateRequest": {"type": "object", "properties": {"id": {"type": "string"}, "text_input": {"type": "string"},
   "input_ids": {"type": "array", "items": {"type": "integer"}}, "parameters": {"type": "object"}}},
 "GenerateResponse": {"type": "object", "properties": {"model_name": {"type": "string"}, "model_version": {"type": "string"},

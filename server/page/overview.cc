@@ -185,8 +185,6 @@ ordered_json MetricsObject(const Catalogue& catalogue) {
 
 }  // namespace
 
-absl::Span<const char* const> OverviewMetrics() { return kShownMetrics; }
-
 std::string OverviewJson(const OverviewContext& context) {
   const auto now = std::chrono::system_clock::now();
   ordered_json models = ordered_json::array();

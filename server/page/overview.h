@@ -14,7 +14,6 @@
 #include <chrono>
 #include <string>
 
-#include "absl/types/span.h"
 #include "server/http/pages.h"
 #include "server/hub/text_models.h"
 
@@ -25,9 +24,6 @@ struct OverviewContext {
   const TextModels* texts = nullptr;
   std::chrono::system_clock::time_point started;
 };
-
-// Returns the metrics that an overview has.
-absl::Span<const char* const> OverviewMetrics();
 
 std::string OverviewJson(const OverviewContext& context);
 

@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<Detection>> OfYolo(DetectorHead head, const HeadOutpu
   return found;
 }
 
-// The class of a row of logits, and its probability.
+// Finds the class of a row of logits, and its probability.
 void Judge(absl::Span<const float> logits, bool exclusive, Detection& one) {
   const size_t classes = exclusive ? logits.size() - 1 : logits.size();
   const auto best = std::max_element(logits.begin(), logits.begin() + classes);

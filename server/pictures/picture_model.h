@@ -69,7 +69,7 @@ class PictureModel {
   std::map<int, int64_t> OpenSides() const;
 
   PictureTask task() const { return task_; }
-  // Why the model offers no task besides its tensors.
+  // Returns why the model offers no task besides its tensors.
   const std::string& no_task() const { return no_task_; }
   DetectorHead head() const { return head_; }
   // Names of the outputs that the task reads: scores; the boxes of a YOLO; logits and boxes; a

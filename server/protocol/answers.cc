@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Those that clients see.
+// Fills in the tensors that clients see.
 void FillTensors(
     const std::vector<ModelIo>& ios, const std::vector<bool>& hidden,
     google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& list) {

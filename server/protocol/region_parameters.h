@@ -22,7 +22,7 @@ class RegionParameters {
   // Other parameters are left alone. INVALID_ARGUMENT names the parameter and its value.
   absl::Status Set(const std::string& name, const ParameterValue& value);
 
-  // nullopt: the tensor is in the message. INVALID_ARGUMENT for half of the needed parameters.
+  // Returns nullopt where the tensor is in the message. INVALID_ARGUMENT for some parameters alone.
   absl::StatusOr<std::optional<RegionSlice>> Slice() const;
 
  private:

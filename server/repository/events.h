@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/sequences/page_pool.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {
@@ -46,8 +47,11 @@ enum class ModelState {
   kUnavailable,  // it was not loaded
   kUnloaded,     // it was, or waits to be asked for
 };
-// "LOADING", "READY", "UNAVAILABLE"; the last of both that are not served.
-const char* ModelStateName(ModelState state);
+// Returns "LOADING", "READY" or "UNAVAILABLE"; the last for both that are not served.
+inline const char* ModelStateName(ModelState state) {
+  if (state == ModelState::kLoading) return "LOADING";
+  return state == ModelState::kReady ? "READY" : "UNAVAILABLE";
+}
 
 // Counts of a model that makes tokens: since it was loaded, and its current state.
 struct GenerationRecord {
@@ -71,32 +75,35 @@ class ModelEvents {
   virtual void OnQueueDepth(int64_t depth) = 0;
   virtual void OnBatch() = 0;
   virtual void OnRequest(const RequestRecord& record) = 0;
-  // The warm-up needs `wanted` recipes, and `done` of them are ready.
+  // Called when the warm-up needs `wanted` recipes, and `done` of them are ready.
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}
+  // Tells that a page of keys and values may be found by other sequences, or no longer; on that
+  // thread.
+  virtual void OnPage(const PageChange& change) {}
   // New tokens were computed for clients that carry their cache, and `bytes` of keys and values
   // written to their answers.
   virtual void OnCarried(int64_t tokens, int64_t bytes) {}
   virtual void OnText(const TextRecord& record) {}
-  // A sound of this length was transcribed.
+  // Called when a sound of this length was transcribed.
   virtual void OnAudio(double seconds) {}
-  // The first token of a sequence, counted from its request; one that follows, from the one before.
+  // Called at a sequence's first token, counted from its request; later ones, from the one before.
   virtual void OnFirstToken(int64_t ns) {}
   virtual void OnNextToken(int64_t ns) {}
   // After requests of sequences, one at a time.
   virtual void OnSequences(const SequenceRecord& record) {}
-  // A load of it begins, whatever of it is served meanwhile.
+  // Called when a load of it begins, whatever of it is served meanwhile.
   virtual void OnLoading() {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // It was told to behave differently while it serves: `how`, "is frozen".
   virtual void OnChange(const char* how) {}
-  // Its file was changed or cut where it lies: it answers no request until it is loaded again.
+  // Called when its file was changed or cut in place: it answers nothing until it is loaded again.
   virtual void OnDamaged(const absl::Status& why) {}
   // It is not to be served any more, whatever became of it.
   virtual void OnDropped() {}
-  // A new load of it failed: the version that was served still is.
+  // Called when a new load of it failed: the version that was served still is.
   virtual void OnKept(const absl::Status& why) {}
 };
 
@@ -105,7 +112,7 @@ class ServerEvents {
   virtual ~ServerEvents() = default;
   virtual std::unique_ptr<ModelEvents> ForModel(const std::string& name,
                                                 const std::string& version) = 0;
-  // A request for a model that the repository does not have.
+  // Called at a request for a model that the repository does not have.
   virtual void OnUnknownModel(const RequestRecord& record) = 0;
 };
 

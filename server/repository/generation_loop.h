@@ -25,13 +25,13 @@ class GenerationLoop {
   ~GenerationLoop();
 
   absl::StatusOr<std::shared_ptr<Generation>> Submit(GenerationRequest request);
-  // A client has taken events, or cancelled: the loop looks again.
+  // Makes the loop look again: a client has taken events, or cancelled.
   void Wake();
-  // No sequence runs or waits.
+  // Returns whether no sequence runs or waits.
   bool idle() const;
   // Sequences that still run end with UNAVAILABLE, soon; requests are refused from then on.
   void Stop();
-  // The same, and waits until no more callbacks run: their objects may be destroyed then.
+  // Ends the sequences, and waits until no more callbacks run: their objects may be destroyed then.
   void Finish();
   const Generator& generator() const { return *shared_->generator; }
 

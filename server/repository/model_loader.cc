@@ -11,14 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/allowed_cpus.h"
-#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/generate/encoder_decoder.h"
-#include "runtime/generate/generator.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/usual_ranks.h"
-#include "server/hub/generation_files.h"
 #include "server/hub/json_file.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
@@ -27,7 +24,8 @@
 #include "server/repository/generation_loop.h"
 #include "server/repository/precision_files.h"
 #include "server/repository/ranked_servables.h"
-#include "server/repository/warmup_samples.h"
+#include "server/repository/start_generation.h"
+#include "server/repository/warmup_sizes.h"
 
 namespace reprise {
 namespace {
@@ -80,21 +78,6 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
       .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets};
 }
 
-// Loads the models next to an encoder that make tokens of its result; none where `path` is no
-// file of an encoder-decoder.
-absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
-                                                               const std::string& path,
-                                                               const Servable& servable,
-                                                               EncoderModels& encoder) {
-  const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(path);
-  if (!files.has_value()) return servable.model;
-  const ModelOptions& options = servable.model->options();
-  ASSIGN_OR_RETURN(const std::shared_ptr<Model> decoder, LoadDecoder(engine, *files, options));
-  ASSIGN_OR_RETURN(encoder.cross, LoadCrossModel(engine, *files, options));
-  encoder.encoder = servable.model;
-  return decoder;
-}
-
 // Returns the files of the other versions, next to `folder`.
 std::vector<std::string> OtherVersions(const std::string& folder, const ModelSettings& settings) {
   std::vector<std::string> files;
@@ -112,80 +95,6 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
   return files;
 }
 
-// Returns the most threads of one replay.
-int ThreadsOf(const Engine& engine, const Model& model) {
-  const HelperPool* cores = engine.CoresOf(model);
-  return cores == nullptr ? 1 : cores->cores();
-}
-
-// Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
-// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; the model
-// reports any other obstacle to tokens.
-absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, StepGate* gate, Servable& servable) {
-  if (servable.stateful != nullptr) {
-    servable.generation_refusal = "sequence_batching names its state";
-    return absl::OkStatus();
-  }
-  if (!settings.generation) {
-    servable.generation_refusal = "reprise.generation is off";
-    return absl::OkStatus();
-  }
-  const GenerationFacts facts = ReadGenerationFiles(path);
-  ModelEvents& events = *version.events;
-  GeneratorOptions options = {
-      .page_bytes = settings.cache_bytes,
-      .cache_dtype = settings.cache_dtype,
-      .context = settings.context,
-      .stated_context = facts.context,
-      .max_running = settings.max_sequences,
-      .max_stall_ns = settings.max_stall_ms * 1'000'000,
-      .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
-      .rules = facts.rules,
-      .speculate = settings.speculation,
-      .max_threads = ThreadsOf(engine, *servable.model),
-      .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
-                 .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }},
-      .gate = gate};
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
-    ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
-                     LoadBesideEncoder(engine, path, servable, options.encoder));
-    return Generator::Create(engine, std::move(decoder), std::move(options));
-  };
-  const int64_t before = times_without_memory;
-  absl::StatusOr<std::unique_ptr<Generator>> generator = make();
-  if (!generator.ok()) {
-    if (times_without_memory != before) {
-      return NoMemoryStatus(
-          absl::StrCat("the pages of a decoder (", generator.status().message(), ")"), 0);
-    }
-    servable.generation_refusal = std::string(generator.status().message());
-    if (absl::IsNotFound(generator.status())) return absl::OkStatus();
-    servable.model->Note(
-        absl::StrCat("clients carry the cache of this decoder, and it makes no "
-                     "tokens by itself: ",
-                     servable.generation_refusal));
-    return absl::OkStatus();
-  }
-  servable.model->Note(absl::StrCat("makes tokens: ", (*generator)->Describe()));
-  servable.generation = std::make_shared<GenerationLoop>(
-      *std::move(generator), [&events](const GeneratorStats& stats) {
-        events.OnGeneration({.running = stats.running,
-                             .waiting = stats.waiting,
-                             .set_back = stats.set_back,
-                             .stalled = stats.stalled,
-                             .pages_used = stats.pages_used,
-                             .pages_free = stats.pages_free,
-                             .pages_shared = stats.pages_shared,
-                             .prompt_tokens = stats.prompt_tokens,
-                             .generated_tokens = stats.generated_tokens,
-                             .cached_tokens = stats.cached_tokens,
-                             .drafts_right = stats.drafts_right,
-                             .drafts_wrong = stats.drafts_wrong});
-      });
-  return absl::OkStatus();
-}
-
 // Returns the whole number that config.pbtxt gives a parameter; it was checked when the file was
 // read.
 int64_t IntParameter(const ModelSettings& settings, const char* name, int64_t fallback) {
@@ -195,7 +104,8 @@ int64_t IntParameter(const ModelSettings& settings, const char* name, int64_t fa
   return absl::SimpleAtoi(parameter->second.string_value(), &value) ? value : fallback;
 }
 
-// A model whose config names outputs of its own keeps them with the vector of a text.
+// Returns the settings of texts: a model whose config names outputs of its own keeps them with the
+// vector of a text.
 TextSettings TextSettingsOf(const ModelSettings& settings) {
   TextSettings texts;
   const auto pooling = settings.config.parameters().find("reprise.pooling");

@@ -40,9 +40,9 @@ struct ServableSource {
   FreezeSwitch freeze = {};
 };
 
-// An input whose rank neither the file nor config.pbtxt gives has the rank of each request: the
-// result then stands for the choices of ranks, of which the first that the model takes is there.
-// Errors: those of Engine::Load, and contradictions between config.pbtxt and the model.
+// Loads a version. An input whose rank neither file nor config.pbtxt gives has the rank of each
+// request: the result then stands for choices of ranks, of which the first that the model takes is
+// there. Errors: as Engine::Load, and contradictions between config.pbtxt and the model.
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source);
 
 // Returns the settings of the configuration that the model cannot have, a sentence each with

@@ -47,8 +47,8 @@ class ModelTable {
     std::shared_ptr<ModelVersion> version;
     std::shared_ptr<const Servable> servable;
   };
-  // An empty version: the newest that is ready. Errors: NOT_FOUND lists the existing ones;
-  // UNAVAILABLE while it loads, and with the reason when it was refused or unloaded.
+  // Finds a version; an empty one: the newest that is ready. Errors: NOT_FOUND lists the existing
+  // ones; UNAVAILABLE while it loads, and with the reason when it was refused or unloaded.
   absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const;
 
   // Returns the listed version whatever its state, for counting; null if there is none.
@@ -79,17 +79,17 @@ class ModelTable {
   // servable that a new one replaces.
   std::shared_ptr<const Servable> SetLoaded(
       const ModelVersion& version, const absl::StatusOr<std::shared_ptr<const Servable>>& loaded);
-  // The version was refused before it could be loaded.
+  // Notes that the version was refused before it could be loaded.
   void SetRefused(const std::string& name, int64_t number, const absl::Status& why);
   // Lists a version that waits to be asked for: it has no series and raises no alert.
   void SetWaiting(const std::string& name, int64_t number);
-  // No request finds the version from now on. Returns its servable.
+  // Lets no request find the version from now on. Returns its servable.
   std::shared_ptr<const Servable> SetUnloaded(const std::string& name, int64_t number);
   // Takes versions that are not served from the list: their state is out of date.
   void DropUnserved(const std::string& name);
   // Versions of the model that could not be loaded are not asked for any more.
   void SetFailedUnloaded(const std::string& name);
-  // All versions of the model that are to be served are.
+  // Notes that all versions of the model that are to be served are.
   void SetComplete(const std::string& name);
 
  private:

@@ -51,7 +51,7 @@ class RankedServables {
   absl::StatusOr<std::shared_ptr<const Servable>> Find(
       const InputRanks& ranks, absl::FunctionRef<std::function<void()>()> wait);
 
-  // Those that are there.
+  // Returns the servables that are there.
   std::vector<std::shared_ptr<const Servable>> Loaded() const;
 
  private:

@@ -52,7 +52,7 @@ class ReadinessProbe {
 
   // Looks at the files of all models as well: one that has changed is not served any more.
   Readiness Now() EXCLUDES(mutex_);
-  // The same, and nothing else, where the models of the start are not yet loaded.
+  // Updates readiness, and does nothing else, where the models of the start are not yet loaded.
   void Update() {
     if (state_.state() != ServerState::State::kStarting) Now();
   }

@@ -30,8 +30,8 @@ class ServerState {
     return kNames[static_cast<int>(state())];
   }
   bool leaves() const { return state() >= State::kLeaving; }
-  // A stream does not end its launch when told to: other servers should be preferred until
-  // it does. Returns how many there are now.
+  // Counts streams that do not end a launch when told to: others are preferred until they do.
+  // Returns how many there are now.
   int AddStuck(int more) { return stuck_ += more; }
   int stuck() const { return stuck_; }
 

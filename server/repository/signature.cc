@@ -69,7 +69,7 @@ absl::Status ApplyDeclared(const Declared& declared, const char* kind, bool batc
   return absl::OkStatus();
 }
 
-// A list of inputs or outputs in the config must be whole: half of one would serve half a model.
+// Checks that a config's list of inputs or outputs is whole: half of one would serve half a model.
 template <typename List>
 absl::Status CheckWhole(const List& declared, const char* kind, const std::vector<ModelIo>& ios,
                         const std::vector<bool>& hidden) {

@@ -38,7 +38,7 @@ class SlowRequests {
   // `record` is of a request that was answered; `total_ns` its whole time, tokenizer included.
   void Record(const RequestRecord& record, int64_t total_ns,
               std::chrono::system_clock::time_point now) EXCLUDES(mutex_);
-  // Those of the last minutes, the slowest first.
+  // Returns the requests of the last minutes, the slowest first.
   std::vector<SlowRequest> List(std::chrono::system_clock::time_point now) const EXCLUDES(mutex_);
 
  private:

@@ -58,8 +58,8 @@ absl::StatusOr<std::vector<const Step*>> InOrder(const inference::ModelConfig& c
   return order;
 }
 
-// The usual purpose of ensembles: a model takes texts and pictures itself, and answers labels and
-// boxes.
+// Adds the usual purpose of ensembles: a model takes texts and pictures itself, and answers labels
+// and boxes.
 absl::Status WithAdvice(const absl::Status& status) {
   return absl::Status(
       status.code(),

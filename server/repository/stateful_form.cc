@@ -43,7 +43,7 @@ std::string BytesOf(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// The bytes for false and true, from the one list that is given.
+// Reads the bytes for false and true, from the one list that is given.
 absl::Status ReadFlag(const Control& control, const std::string& what, const ModelIo& io,
                       ControlTensor& tensor) {
   const auto take = [&](const auto& list, inference::DataType type) -> absl::Status {

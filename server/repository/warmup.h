@@ -43,10 +43,10 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   // Adds bindings that are captured one after another; those that were added before are left out.
   void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
   void Next(CaptureUrgency urgency);
-  // The recipe before the cuts is there, or is not: the ones after them follow.
+  // Goes on after the cuts: the recipe before them is there, or is not.
   void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   void Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
-  // Why no more should be captured; empty if more may.
+  // Returns why no more should be captured; empty if more may.
   std::string Limit() const;
   int64_t ElapsedNs() const EXCLUDES(mutex_);
 

@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/engine.h"
+#include "server/config/model_settings.h"
+#include "server/repository/signature.h"
 
 namespace reprise {
 
@@ -29,12 +31,18 @@ struct WarmupOfAll {
   std::vector<AxisSizes> bindings;
   std::vector<std::string> notes;
 };
-// All buckets; along an axis that may not be padded, the sizes that requests have had (`seen`, null
+// Returns all buckets; along an axis that may not be padded, the sizes of requests (`seen`, null
 // where none came yet), the most frequent first. INVALID_ARGUMENT where these are too many.
 absl::StatusOr<WarmupOfAll> EverythingOf(const Model& model, const ShapeTable* seen);
 
 // Runs the part of `model` after its cuts at `sizes` with made-up values on `stream`, so that its
 // sections are captured for the sizes that these find: OK where the model has no cuts.
 absl::Status Rehearse(Engine& engine, const Model& model, const AxisSizes& sizes, Stream& stream);
+
+// Returns the warm-up of `settings` with the sizes of the samples in its `model_warmup`, as Triton
+// has them; their data do not count. INVALID_ARGUMENT names the sample, and the input and both
+// values where it does not fit the model.
+absl::StatusOr<WarmupSettings> WarmupOfSamples(const ModelSettings& settings, const Model& model,
+                                               const Signature& signature);
 
 }  // namespace reprise

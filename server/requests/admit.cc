@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// Those that clients see.
+// Returns the names that clients see.
 std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden) {
   std::string names;
   for (size_t i = 0; i < ios.size(); ++i) {
@@ -117,7 +117,7 @@ void ChooseSide(const InferRequest& asked, RequestState& state) {
   if (is_asked) state.model.servable = side;
 }
 
-// A timeout of 0 asks for none of its own.
+// Returns whether it has one; a timeout of 0 asks for none of its own.
 bool HasOwnTimeout(const ModelSettings& settings, const InferRequest& request) {
   return request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override;
 }

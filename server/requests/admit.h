@@ -36,14 +36,14 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       const InferRequest& request,
                                       const HiddenTensors& hidden = {});
 
-// When the request must have been started: the transport's deadline or its own timeout, whichever
-// comes first. Errors: INVALID_ARGUMENT for a negative timeout.
+// Returns when the request must have been started: the transport's deadline or its own timeout,
+// whichever comes first. Errors: INVALID_ARGUMENT for a negative timeout.
 absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
                                       int64_t now_ns);
 
-// When the request must be answered: the transport's deadline or its own timeout. The time that a
-// model gives requests in its queue is none of these. Call after StartDeadline, which looks for
-// errors.
+// Returns when the request must be answered: the transport's deadline or its own timeout. The time
+// that a model gives requests in its queue is none of these. Call after StartDeadline, which looks
+// for errors.
 int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns);
 
 // Returns the place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// A part that was dropped because another one failed must not hide that one's error.
+// Joins the parts. One that was dropped because another failed must not hide that one's error.
 Response JoinResponses(const Model& model, std::vector<PartAnswer>& answers) {
   const auto worst = std::find_if(answers.begin(), answers.end(), [](const PartAnswer& answer) {
     return !answer.response.status.ok() &&

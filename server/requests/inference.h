@@ -56,7 +56,7 @@ class Inference {
   // replay that others wait for goes on; one without waiters ends.
   void Cancel(Call& call);
 
-  // The Dispatcher's function: replays the batch on `stream` and finishes each of its items once.
+  // Replays the batch on `stream`, and finishes each of its items once: the Dispatcher's function.
   void Execute(RequestScheduler::Batch& batch, Stream& stream);
 
  private:
@@ -67,11 +67,11 @@ class Inference {
   // Through the stages into the queue; a call that was made counts its own end.
   absl::StatusOr<std::shared_ptr<Call>> Walk(const InferRequest& request, Done& done,
                                              int64_t start_ns);
-  // The stages from the first one on; a request of a model that keeps state waits for its turn.
-  // Null: the request waits, and is begun again.
+  // Walks the stages from the first one on; a request of a model that keeps state waits for its
+  // turn. Null: the request waits, and is begun again.
   absl::StatusOr<std::shared_ptr<Call>> WalkFrom(const InferRequest& request, RequestState state,
                                                  const Done& done);
-  // The stages from number `next` on, and into the queue.
+  // Walks the stages from number `next` on, and into the queue.
   absl::StatusOr<std::shared_ptr<Call>> WalkOn(const InferRequest& request, RequestState& state,
                                                size_t next, const Done& done);
   // Waits for the request's turn in its sequence before it walks on.

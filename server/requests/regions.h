@@ -23,7 +23,7 @@ bool UsesRegions(const InferRequest& request);
 absl::Status PlaceInRegions(const SharedRegions* regions, InferRequest& request,
                             RequestState& state);
 
-// The stage that reads the inputs, once however often it is called. Errors: FAILED_PRECONDITION for
+// Reads, as a stage, the inputs, once however often it is called. Errors: FAILED_PRECONDITION for
 // a region that its client has cut.
 absl::Status ReadRegions(const InferRequest& asked, RequestState& state);
 

@@ -84,7 +84,7 @@ std::string Repeated(const std::string& part, int64_t times) {
   return all;
 }
 
-// The state in front of the first request.
+// Makes the state before the first request.
 absl::Status FirstState(const StateTensor& state, const ModelIo& io,
                         const std::map<std::string, int64_t>& sizes, Shape& shape,
                         std::string& bytes) {

@@ -83,7 +83,7 @@ struct SequenceTable::Sequence {
 
 namespace {
 
-// A sequence is known by its id and by the key of its requests, whose name has no space.
+// Returns the key of a sequence: its id, and the key of its requests, whose name has no space.
 std::string KeyOf(const InferRequest& asked) {
   const SequenceMark& mark = asked.sequence;
   const absl::string_view key = asked.key == nullptr ? "" : absl::string_view(asked.key->name());

@@ -48,7 +48,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   SequenceTable(StatefulForm form, Options options, const Clock& clock)
       : form_(std::move(form)), options_(std::move(options)), clock_(clock) {}
 
-  // The request, which was admitted, waits for its turn, or goes on at once. `done` is called once,
+  // Lets the admitted request wait for its turn, or go on at once. `done` is called once,
   // unless an error is returned. Errors: INVALID_ARGUMENT for a request that belongs to no sequence
   // there is, RESOURCE_EXHAUSTED with the numbers where a limit is reached.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const InferRequest& asked, RequestState state,
@@ -77,9 +77,9 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
 
   absl::Status Join(const VisitPtr& visit, Work& work) REQUIRES(mutex_);
   absl::Status CheckRoom(const SequenceMark& mark) const REQUIRES(mutex_);
-  // The turn of the first request that waits in `sequence`, if it can have one.
+  // Begins the turn of the first request that waits in `sequence`, if it can have one.
   void NextTurn(const SequencePtr& sequence, Work& work) REQUIRES(mutex_);
-  // Its request has left: the next one, or nothing is left of it.
+  // Goes on to the next request when one has left, or removes the sequence.
   void Leave(const SequencePtr& sequence, Work& work) REQUIRES(mutex_);
   void Forget(const SequencePtr& sequence, Work& work) REQUIRES(mutex_);
   void ExpireLocked(int64_t now_ns, Work& work) REQUIRES(mutex_);

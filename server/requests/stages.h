@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// All outlive them. `texts`: whose models take an input "text"; null: none does. `threads`: where
-// such inputs become tokens; null: on the thread that brings the request.
+// Returns the stages; all outlive them. `texts`: models that take an input "text"; null: none does.
+// `threads`: where such inputs become tokens; null: on the thread that brings the request.
 std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts = nullptr,
                                  TextThreads* threads = nullptr);
 

@@ -69,7 +69,7 @@ void AppendClass(const std::string& text, std::string& bytes) {
   bytes += text;
 }
 
-// One output as its classes; `position` is its place among the model's.
+// Turns one output into its classes; `position` is its place among the model's.
 void Classify(const Servable& servable, int position, int64_t most, OutputTensor& output) {
   const DType dtype = servable.signature.outputs[position].dtype;
   const std::vector<double> values = Tensor::Make(dtype, output.shape, [&](void* data) {

@@ -18,8 +18,8 @@ absl::Status ReadTexts(const InferRequest& asked, RequestState& state);
 absl::Status PlaceTexts(absl::Span<const ModelIo> inputs, const InferRequest& asked,
                         RequestTexts& texts, Request& request);
 
-// A stage: the parameter `classification` of an output replaces the tensor by its classes with
-// the largest values, as texts "VALUE:INDEX" or "VALUE:INDEX:LABEL"; of a model that batches,
+// Makes, as a stage, the parameter `classification` of an output replace the tensor by its classes
+// with the largest values, as texts "VALUE:INDEX" or "VALUE:INDEX:LABEL"; of a model that batches,
 // each row has its own. Labels are in `label_filename`, else in the folder. INVALID_ARGUMENT
 // where an output holds texts, or fewer than one class is asked for.
 absl::Status ClassifyOutputs(const InferRequest& asked, RequestState& state);

@@ -16,7 +16,7 @@ namespace reprise {
 
 class WaitingCall final : public Call {
  public:
-  // The request asks `left()` when it begins again, and ends with CANCELLED.
+  // Cancels: the request asks `left()` when it begins again, and ends with CANCELLED.
   void Cancel() override {
     left_.Stop();
     std::shared_ptr<Call> begun;
@@ -27,7 +27,7 @@ class WaitingCall final : public Call {
     if (begun != nullptr) begun->Cancel();
   }
 
-  // The request has begun as `call`.
+  // Notes that the request has begun as `call`.
   void SetBegun(const std::shared_ptr<Call>& call) {
     {
       MutexLock lock(mutex_);

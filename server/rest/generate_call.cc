@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   return ids;
 }
 
-// The numbers of nested lists, all of one length at a depth, as float32.
+// Takes the numbers of nested lists, all of one length at a depth, as float32.
 absl::Status TakeNumbers(const element& value, size_t depth, Asked& asked) {
   const auto refuse = [] {
     return absl::InvalidArgumentError(
@@ -81,11 +81,7 @@ absl::Status TakeNumbers(const element& value, size_t depth, Asked& asked) {
 
 absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root, document.ParseObject(body));
   Asked asked;
   bool has_ids = false;
   const auto take_text = [](const std::string& name, const element& value, std::string& to) {
@@ -104,7 +100,7 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
     } else if (name == "input_features") {
       RETURN_IF_ERROR(TakeNumbers(value, 0, asked));
       has_ids = true;
-    } else if (name == kTextInput) {
+    } else if (name == kPromptInput) {
       RETURN_IF_ERROR(take_text(name, value, asked.text.emplace()));
     } else if (name == "parameters") {
       RETURN_IF_ERROR(asked.parameters.SetAll(value));
@@ -197,7 +193,9 @@ HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
     write_all("finish_reason", [&](const Answer& one) { json.Value(EndingName(one.finish)); });
     WriteEnd(info, whole.cached_tokens(), whole.wait(), json);
   });
-  return {.content_type = "application/json", .body = json.Take()};
+  return {.content_type = "application/json",
+          .fields = {{kCachedTokens, absl::StrCat(whole.cached_tokens())}},
+          .body = json.Take()};
 }
 
 // The events of a call are gathered here. It lives until the last one.
@@ -206,7 +204,7 @@ struct Gathered {
   WholeTokenAnswer whole;
 };
 
-// One event of a stream.
+// Returns one event of a stream.
 std::string EventText(const TokenCallInfo& info, const GenerationEvent& event,
                       const TokenText& told) {
   JsonWriter json;
@@ -235,7 +233,7 @@ std::string EventText(const TokenCallInfo& info, const GenerationEvent& event,
 struct EventStream {
   explicit EventStream(std::shared_ptr<HttpExchange> of) : exchange(std::move(of)) {}
 
-  // The call has begun; pieces may have left by then.
+  // Notes that the call has begun; pieces may have left by then.
   void Begin(const std::shared_ptr<TokenCall>& begun_call) {
     int64_t owed = 0;
     {
@@ -271,8 +269,9 @@ void TellEvent(const std::shared_ptr<EventStream>& stream, const TokenCallInfo& 
     return;
   }
   if (!std::exchange(stream->begun, true)) {
-    exchange.Begin(
-        {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
+    exchange.Begin({.content_type = "text/event-stream",
+                    .fields = {{"Cache-Control", "no-cache"},
+                               {kCachedTokens, absl::StrCat(event.cached_tokens)}}});
   }
   exchange.Send(EventText(info, event, text), event.last, [stream] { stream->Took(); });
 }

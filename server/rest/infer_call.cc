@@ -1,35 +1,43 @@
 #include "server/rest/infer_call.h"
 
+#include <functional>
 #include <utility>
 
 #include "runtime/base/memory_net.h"
 #include "server/rest/infer_json.h"
+#include "server/rest/predict_json.h"
 #include "server/rest/reply.h"
 
 namespace reprise {
 namespace {
 
-// Everything that the core's views point into, from the start to the answer.
+// Everything that the core's views point into, from the start to the answer. `Body`: InferJson or
+// PredictJson.
+template <typename Body>
 struct InferState {
+  template <typename... Arguments>
+  explicit InferState(const Arguments&... arguments) : json(arguments...) {}
+
   std::shared_ptr<HttpExchange> exchange;
   std::string model, version;
-  InferJson json;
+  Body json;
 };
 
-}  // namespace
-
-void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
-                        std::shared_ptr<HttpExchange> exchange, const std::string& model,
-                        const std::string& version) {
+// `arguments`: of the body's constructor.
+template <typename Body, typename... Arguments>
+void Start(Inference& inference, MemoryBudget& parsing,
+           const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+           const std::string& version, const Arguments&... arguments) {
+  using State = InferState<Body>;
   exchange->SetTold();
   const auto refuse = [exchange](const absl::Status& why) {
     exchange->Answer([why] { return StatusReply(why); });
   };
-  std::shared_ptr<InferState> state;
+  std::shared_ptr<State> state;
   const absl::Status decoded = WithinMemory(
       [] { return "the request"; },
       [&] {
-        state = std::make_shared<InferState>();
+        state = std::make_shared<State>(arguments...);
         state->exchange = exchange;
         state->model = model;
         state->version = version;
@@ -69,6 +77,20 @@ void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
       if (const std::shared_ptr<Call> waiting = weak.lock()) inference.Cancel(*waiting);
     });
   });
+}
+
+}  // namespace
+
+void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
+                        const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+                        const std::string& version) {
+  Start<InferJson>(inference, parsing, exchange, model, version);
+}
+
+void StartPredictOverHttp(Inference& inference, const Repository& repository, MemoryBudget& parsing,
+                          const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+                          const std::string& version) {
+  Start<PredictJson>(inference, parsing, exchange, model, version, std::cref(repository));
 }
 
 }  // namespace reprise

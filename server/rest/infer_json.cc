@@ -124,12 +124,8 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
   view_.version = version;
   ASSIGN_OR_RETURN(const size_t length, JsonLength(request));
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json,
-                   document.Parse(absl::string_view(request.body).substr(0, length)));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root,
+                   document.ParseObject(absl::string_view(request.body).substr(0, length)));
   ASSIGN_OR_RETURN(const auto id, Member<std::string_view>(root, "id", "a text"));
   if (id.has_value()) view_.id = Keep(*id);
   ASSIGN_OR_RETURN(const auto parameters, Member<object>(root, "parameters", "an object"));

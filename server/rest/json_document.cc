@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
 #include "server/rest/json_numbers.h"
 
 namespace reprise {
@@ -57,6 +58,13 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
   if (error == simdjson::MEMALLOC) return NoMemoryStatus("the JSON of the request", taken_);
   return absl::InvalidArgumentError(
       absl::StrCat("the request body is not JSON: ", simdjson::error_message(error)));
+}
+
+absl::StatusOr<simdjson::dom::object> JsonDocument::ParseObject(absl::string_view body) {
+  ASSIGN_OR_RETURN(const simdjson::dom::element json, Parse(body));
+  simdjson::dom::object root;
+  if (json.get(root) == simdjson::SUCCESS) return root;
+  return absl::InvalidArgumentError("the request body must be a JSON object");
 }
 
 }  // namespace reprise

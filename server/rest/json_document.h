@@ -11,7 +11,8 @@
 
 namespace simdjson::dom {
 class element;
-}
+class object;
+}  // namespace simdjson::dom
 
 namespace reprise {
 
@@ -26,6 +27,9 @@ class JsonDocument {
   // for more than a request may send and where the system has no memory, UNAVAILABLE while others
   // have it.
   absl::StatusOr<simdjson::dom::element> Parse(absl::string_view text);
+  // Returns the object that the body of a request is. Errors: also INVALID_ARGUMENT where it is
+  // another value.
+  absl::StatusOr<simdjson::dom::object> ParseObject(absl::string_view body);
 
  private:
   struct Parser;

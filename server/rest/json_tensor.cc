@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/shape.h"
@@ -20,7 +21,6 @@ namespace reprise {
 namespace {
 
 using simdjson::dom::element;
-using simdjson::dom::element_type;
 
 template <typename T>
 void AppendRaw(T value, std::string& bytes) {
@@ -81,8 +81,19 @@ absl::Status AppendBool(const element& json, std::string& bytes) {
   return absl::OkStatus();
 }
 
+absl::Status AppendBase64(const element& json, std::string& bytes) {
+  std::string_view coded;
+  std::string text;
+  if (json.at_key("b64").get(coded) != simdjson::SUCCESS ||
+      !absl::Base64Unescape(absl::string_view(coded.data(), coded.size()), &text)) {
+    return NoElement(json, "BYTES: base64 is {\"b64\": \"...\"}");
+  }
+  AppendRaw(static_cast<uint32_t>(text.size()), bytes);
+  bytes += text;
+  return absl::OkStatus();
+}
+
 absl::Status AppendText(const element& json, std::string& bytes) {
-  absl::string_view text;
   std::string_view found;
   if (json.get(found) != simdjson::SUCCESS) return NoElement(json, "BYTES");
   AppendRaw(static_cast<uint32_t>(found.size()), bytes);
@@ -132,14 +143,17 @@ absl::Status AppendElement(const element& json, DType dtype, absl::string_view d
 // Walks lists in lists; `position` counts elements.
 class Appender {
  public:
-  Appender(DType dtype, absl::string_view datatype, std::string& bytes)
-      : dtype_(dtype), datatype_(datatype), bytes_(bytes) {}
+  // `base64`: texts may be {"b64": "..."}.
+  Appender(DType dtype, absl::string_view datatype, bool base64, std::string& bytes)
+      : dtype_(dtype), datatype_(datatype), base64_(base64), bytes_(bytes) {}
 
   // `shape` empty: one element.
   absl::Status Append(const element& json, absl::Span<const int64_t> shape) {
     simdjson::dom::array list;
     if (shape.empty()) {
-      const absl::Status status = AppendElement(json, dtype_, datatype_, bytes_);
+      const bool coded = base64_ && dtype_ == DType::kUndefined && json.is_object();
+      const absl::Status status =
+          coded ? AppendBase64(json, bytes_) : AppendElement(json, dtype_, datatype_, bytes_);
       if (!status.ok()) {
         return absl::InvalidArgumentError(
             absl::StrCat("element ", position_, " ", status.message()));
@@ -166,6 +180,7 @@ class Appender {
  private:
   const DType dtype_;
   const absl::string_view datatype_;
+  const bool base64_;
   std::string& bytes_;
   int64_t position_ = 0;
 };
@@ -222,19 +237,65 @@ void AppendTexts(absl::string_view bytes, std::string& json) {
   }
 }
 
+// Returns the type of the elements of `datatype`; kUndefined: texts.
+absl::StatusOr<DType> TypeOf(absl::string_view datatype) {
+  const std::optional<DType> dtype = ParseProtocolName(datatype);
+  if (dtype.has_value() || datatype == kTextDatatype) return dtype.value_or(DType::kUndefined);
+  return absl::InvalidArgumentError(absl::StrCat("datatype \"", datatype, "\" does not exist"));
+}
+
 }  // namespace
 
 absl::Status AppendElements(const element& data, absl::string_view datatype,
                             absl::Span<const int64_t> shape, std::string& bytes) {
-  const std::optional<DType> dtype = ParseProtocolName(datatype);
-  if (!dtype.has_value() && datatype != kTextDatatype) {
-    return absl::InvalidArgumentError(absl::StrCat("datatype \"", datatype, "\" does not exist"));
-  }
+  ASSIGN_OR_RETURN(const DType dtype, TypeOf(datatype));
   const absl::StatusOr<int64_t> elements = CheckedNumElements(shape);
   if (!elements.ok()) return absl::InvalidArgumentError(elements.status().message());
-  Appender appender(dtype.value_or(DType::kUndefined), datatype, bytes);
+  Appender appender(dtype, datatype, /*base64=*/false, bytes);
   if (IsNested(data)) return appender.Append(data, shape);
   return appender.Append(data, {*elements});
+}
+
+absl::Status AppendNestedElements(const element& data, absl::string_view datatype,
+                                  absl::Span<const int64_t> shape, std::string& bytes) {
+  ASSIGN_OR_RETURN(const DType dtype, TypeOf(datatype));
+  return Appender(dtype, datatype, /*base64=*/true, bytes).Append(data, shape);
+}
+
+absl::string_view TakeElements(absl::string_view datatype, int64_t count,
+                               absl::string_view& bytes) {
+  size_t size = 0;
+  if (const std::optional<DType> dtype = ParseProtocolName(datatype)) {
+    size = static_cast<size_t>(count) * DTypeSize(*dtype);
+  } else {
+    for (; count > 0 && size + sizeof(uint32_t) <= bytes.size(); --count) {
+      uint32_t length = 0;
+      std::memcpy(&length, bytes.data() + size, sizeof(length));
+      size += sizeof(length) + length;
+    }
+  }
+  const absl::string_view taken = bytes.substr(0, size);
+  bytes.remove_prefix(taken.size());
+  return taken;
+}
+
+void AppendNestedJson(absl::string_view bytes, absl::string_view datatype,
+                      absl::Span<const int64_t> shape, std::string& json) {
+  if (shape.size() == 1) return AppendJson(bytes, datatype, json);
+  if (shape.empty()) {
+    std::string list;
+    AppendJson(bytes, datatype, list);
+    json.append(list, 1, list.size() - 2);  // the brackets are left out
+    return;
+  }
+  json += '[';
+  int64_t elements = 1;
+  for (const int64_t dim : shape.subspan(1)) elements *= dim;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    if (i > 0) json += ',';
+    AppendNestedJson(TakeElements(datatype, elements, bytes), datatype, shape.subspan(1), json);
+  }
+  json += ']';
 }
 
 void AppendJson(absl::string_view bytes, absl::string_view datatype, std::string& json) {

@@ -61,11 +61,7 @@ absl::StatusOr<int64_t> SizeOf(const object& root, const char* name, bool needed
 absl::StatusOr<RegionInfo> ReadRegion(const std::string& name, absl::string_view body,
                                       MemoryBudget& parsing) {
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root, document.ParseObject(body));
   std::string_view key;
   if (root.at_key("key").get(key) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"key\" is missing, or is not a string");

@@ -71,11 +71,8 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
   std::optional<std::string> config;
   if (body.empty()) return config;
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root, parameters;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root, document.ParseObject(body));
+  object parameters;
   element member;
   if (root.at_key("parameters").get(member) != simdjson::SUCCESS || member.is_null()) return config;
   if (member.get(parameters) != simdjson::SUCCESS) {
@@ -229,8 +226,16 @@ void AddRestApi(const RestContext& context, Router& router) {
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
     router.Add("POST", path, Right::kInfer,
                [inference = context.inference, parsing](Exchange exchange, const PathParts& parts) {
-                 StartInferOverHttp(*inference, *parsing, std::move(exchange),
-                                    PathPart(parts, "model"), PathPart(parts, "version"));
+                 StartInferOverHttp(*inference, *parsing, exchange, PathPart(parts, "model"),
+                                    PathPart(parts, "version"));
+               });
+  }
+  for (const char* path :
+       {"/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"}) {
+    router.Add("POST", path, Right::kInfer,
+               [=, inference = context.inference](Exchange exchange, const PathParts& parts) {
+                 StartPredictOverHttp(*inference, *repository, *parsing, exchange,
+                                      PathPart(parts, "model"), PathPart(parts, "version"));
                });
   }
 }

@@ -1,4 +1,5 @@
-// RestApi: the inference protocol over HTTP, the paths below /v2. Start here.
+// RestApi: the inference protocol over HTTP, the paths below /v2, and the requests of the V1
+// protocol. Start here.
 //
 //   GET  /v2                                                    what the server is
 //   GET  /v2/models/{model}[/versions/{version}]                inputs and outputs
@@ -6,6 +7,7 @@
 //   GET  /v2/models/{model}[/versions/{version}]/config         config.pbtxt, complete
 //   GET  /v2/models[/{model}[/versions/{version}]]/stats        counts and times
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
+//   POST /v1/models/{model}[/versions/{version}]:predict        see predict_json.h
 //   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
 //   POST /v2/models/{model}[/versions/{version}]/generate_stream
 //   GET  /v2/models/{model}[/versions/{version}]/compilations   captures, replays, padding
@@ -47,7 +49,7 @@ struct RestContext {
   std::string version;              // the server's
 };
 
-// All in the context outlives the router.
+// Adds the routes; all in the context outlives the router.
 void AddRestApi(const RestContext& context, Router& router);
 
 }  // namespace reprise

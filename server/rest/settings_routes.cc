@@ -22,16 +22,12 @@ using Exchange = std::shared_ptr<HttpExchange>;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-// A JSON object of settings -> the request that the protocol has for them.
+// Turns a JSON object of settings into the protocol's request for them.
 absl::StatusOr<inference::LogSettingsRequest> LogRequest(absl::string_view body,
                                                          MemoryBudget& parsing) {
   inference::LogSettingsRequest request;
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root, document.ParseObject(body));
   for (const auto& [key, value] : root) {
     auto& setting = (*request.mutable_settings())[std::string(key)];
     bool flag = false;
@@ -69,7 +65,7 @@ HttpReply LoggingReply(const inference::LogSettingsRequest& request, LogSwitch& 
   return {.content_type = "application/json", .body = json.dump()};
 }
 
-// One value of a trace setting as text: clients send numbers as either.
+// Returns one value of a trace setting as text: clients send numbers as either.
 absl::StatusOr<std::string> SettingText(std::string_view name, const element& value) {
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS) return std::string(text);
@@ -85,11 +81,7 @@ absl::StatusOr<inference::TraceSettingRequest> TraceRequest(const std::string& m
   inference::TraceSettingRequest request;
   request.set_model_name(model);
   JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the request body must be a JSON object");
-  }
+  ASSIGN_OR_RETURN(const object root, document.ParseObject(body));
   for (const auto& [key, value] : root) {
     auto& setting = (*request.mutable_settings())[std::string(key)];
     if (value.is_null()) continue;

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// All outlive the router. `tracer`: null where nothing is traced.
+// Adds the routes; all outlive the router. `tracer`: null where nothing is traced.
 void AddSettingsRoutes(LogSwitch* log, const Repository* repository, Tracer* tracer,
                        MemoryBudget* parsing, Router& router);
 

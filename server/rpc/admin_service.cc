@@ -29,7 +29,7 @@
 namespace reprise {
 namespace {
 
-// A report for people is done.
+// Finishes a report for people.
 absl::Status Report(google::protobuf::Message& report) {
   MakePrintable(report);
   return absl::OkStatus();
@@ -103,7 +103,7 @@ absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Ser
   return wanted;
 }
 
-// Empty fields of a request select everything.
+// Returns whether it is selected: empty fields of a request select everything.
 template <typename Request>
 bool Selects(const Request& request, const std::string& model, const std::string& version) {
   return (request.model().empty() || request.model() == model) &&

@@ -32,7 +32,7 @@ class AdminService {
   // Everything in `context` outlives the service.
   explicit AdminService(Context context) : context_(std::move(context)) {}
 
-  // The service outlives the routes.
+  // Adds the routes, which the service outlives.
   void AddTo(RpcRoutes& routes);
 
  private:

@@ -20,7 +20,7 @@ class HealthService {
  public:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // The service outlives the routes and their calls.
+  // Adds the routes; the service outlives them and their calls.
   void AddTo(RpcRoutes& routes);
   // Sets the status of a service ("": of the server); services without one are unknown.
   void Set(const std::string& service, bool serving);

@@ -70,7 +70,7 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
   }
 
  private:
-  // The core has the call; it may be finished already, and the client may have disconnected.
+  // Notes that the core has the call; it may be finished already, or the client disconnected.
   void SetUnderWay(std::shared_ptr<Call> call) {
     {
       MutexLock lock(mutex_);

@@ -36,7 +36,7 @@ class InferenceService {
   // Everything in `context` outlives the service.
   explicit InferenceService(Context context) : context_(std::move(context)) {}
 
-  // The service outlives the routes.
+  // Adds the routes, which the service outlives.
   void AddTo(RpcRoutes& routes);
   OpenAnswers& open_answers() { return open_answers_; }
 

@@ -26,7 +26,7 @@ class LoadReportService {
   explicit LoadReportService(Source source) : source_(std::move(source)) {}
   ~LoadReportService();
 
-  // The service outlives the routes and their calls.
+  // Adds the routes; the service outlives them and their calls.
   void AddTo(RpcRoutes& routes);
   // Ends the streams that are open, and those that come: the server stops.
   void Stop() EXCLUDES(mutex_);

@@ -140,7 +140,7 @@ class RecompilationsEncoder {
     row.set_comment("would recompile in a static graph; here: cut, run op by op");
   }
 
-  // A capture for another reason than a new shape.
+  // Counts a capture for another reason than a new shape.
   void Again(const MissRecord& miss) {
     const bool section = !miss.section.empty();
     if (!section &&

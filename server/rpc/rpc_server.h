@@ -34,7 +34,7 @@ class RpcServer {
   void SetServing(bool serving);
   // Tells watchers of a model's health that models have changed.
   void RefreshHealth() { health_.Refresh(); }
-  // True when every answer to an inference is sent, and none was and no call was refused for
+  // Returns whether every answer to an inference is sent, and none was and no call was refused for
   // `quiet`, or `timeout` is over; false when one is still open then.
   bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);

@@ -15,8 +15,8 @@
 
 namespace reprise {
 
-// The call ends once the client has sent its last request and each has been answered. Requests of a
-// cancelled call leave the queue. All outlive the method.
+// Returns the method. The call ends once the client has sent its last request and each has been
+// answered. Requests of a cancelled call leave the queue. All outlive the method.
 RpcMethod StreamInferMethod(Inference& inference, const TokenCalls& tokens, const Clock& clock,
                             OpenAnswers& open);
 

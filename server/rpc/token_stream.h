@@ -17,7 +17,7 @@ class TokenStream {
  public:
   explicit TokenStream(bool wants_final) : wants_final(wants_final) {}
 
-  // The call has begun; events may have been told, sent or cancelled by then.
+  // Notes that the call has begun; events may have been told, sent or cancelled by then.
   void Begin(std::shared_ptr<TokenCall> call) {
     int64_t took = 0;
     bool cancel = false;
@@ -30,7 +30,7 @@ class TokenStream {
     if (took > 0) call->Took(took);
     if (cancel) call->Cancel();
   }
-  // The client took an answer.
+  // Notes that the client took an answer.
   void Took() {
     if (const std::shared_ptr<TokenCall> call = CallOr([&] { ++took_; })) call->Took(1);
   }

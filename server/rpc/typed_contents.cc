@@ -36,7 +36,7 @@ absl::StatusOr<absl::string_view> Narrowed(const Input& input,
   return absl::string_view(bytes);
 }
 
-// Each text after its length, as raw contents have it.
+// Returns each text after its length, as raw contents have it.
 absl::string_view Texts(const google::protobuf::RepeatedPtrField<std::string>& field,
                         std::deque<std::string>& converted) {
   size_t size = 0;

@@ -43,7 +43,7 @@ absl::Status SystemError(const RegionInfo& info, absl::string_view what, int err
   }
 }
 
-// A key names an object, never a path: '/' is in front of it alone.
+// Checks the key: it names an object, never a path: '/' is in front of it alone.
 absl::Status CheckKey(const RegionInfo& info) {
   absl::string_view name = info.key;
   while (absl::ConsumePrefix(&name, "/")) {

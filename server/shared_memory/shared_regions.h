@@ -31,7 +31,7 @@ class SharedRegions {
   // Errors: ALREADY_EXISTS for a name that is taken, RESOURCE_EXHAUSTED for too many regions, and
   // errors of SharedRegion::Open.
   absl::Status Register(RegionInfo info);
-  // One that is not there is forgotten already.
+  // Forgets a region, if it is there.
   void Unregister(const std::string& name);
   void UnregisterAll();
 

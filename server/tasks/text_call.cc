@@ -41,7 +41,7 @@ int64_t BytesOf(const std::vector<TextItem>& items) {
   return bytes;
 }
 
-// The error of text number `index` of several.
+// Returns the error of text number `index` of several.
 absl::Status AtIndex(const absl::Status& status, size_t index, size_t count) noexcept {
   if (count == 1) return status;
   return StatusWithoutFail(status.code(), [&] {

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// A byte of UTF-8 that begins no letter.
+// Returns whether it is a byte of UTF-8 that begins no letter.
 bool IsInsideLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 constexpr size_t kShortIdSize = 9;
@@ -145,10 +145,13 @@ void CompletionCall::CancelAll() {
   }
 }
 
-void CompletionCall::SendPiece(std::string piece, bool last, size_t prompt) {
+void CompletionCall::SendPiece(std::string piece, bool last, size_t prompt, int64_t cached) {
   if (!std::exchange(is_begun_, true)) {
-    exchange_->Begin(
-        {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
+    HttpReply head = {.content_type = "text/event-stream",
+                      .fields = {{"Cache-Control", "no-cache"}}};
+    // Other prompts' tokens are not known yet.
+    if (asked_.prompts.size() == 1) head.fields.emplace_back(kCachedTokens, absl::StrCat(cached));
+    exchange_->Begin(std::move(head));
   }
   exchange_->Send(std::move(piece), last,
                   [self = shared_from_this(), prompt] { self->Took(prompt); });
@@ -179,7 +182,7 @@ void CompletionCall::OnTokens(size_t prompt, const TokenCallInfo& info,
       if (asked_.stream) {
         if (is_ended_) piece += LastPieces();
         took = piece.empty();
-        if (!took) SendPiece(std::move(piece), is_ended_, prompt);
+        if (!took) SendPiece(std::move(piece), is_ended_, prompt, event.cached_tokens);
       }
     }
   }
@@ -188,7 +191,9 @@ void CompletionCall::OnTokens(size_t prompt, const TokenCallInfo& info,
   if (!whole) return;
   exchange_->Answer([self = shared_from_this()] {
     MutexLock lock(self->mutex_);
-    return HttpReply{.content_type = "application/json", .body = self->WholeJson()};
+    return HttpReply{.content_type = "application/json",
+                     .fields = {{kCachedTokens, absl::StrCat(self->cached_tokens_)}},
+                     .body = self->WholeJson()};
   });
 }
 

@@ -121,7 +121,8 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
   Usage UsageNow() const REQUIRES(mutex_);
   static void WriteUsage(const Usage& usage, JsonWriter& json);
 
-  void SendPiece(std::string piece, bool last, size_t prompt) REQUIRES(mutex_);
+  // `cached`: tokens of the prompt that were computed before.
+  void SendPiece(std::string piece, bool last, size_t prompt, int64_t cached) REQUIRES(mutex_);
   void Took(size_t prompt);
 
   // Constant after construction.

@@ -38,7 +38,7 @@ absl::Status RefuseMembers(const Fields& fields, std::initializer_list<const cha
   return absl::OkStatus();
 }
 
-// One text, which is a schema, or a schema itself.
+// Reads one text, which is a schema, or a schema itself.
 absl::StatusOr<GrammarText> SchemaOf(const element& schema) {
   std::string_view text;
   if (schema.get(text) == simdjson::SUCCESS) return GrammarText{.text = std::string(text)};
@@ -117,7 +117,7 @@ absl::Status ReadStructured(const Fields& fields, SamplingParameters& to) {
   return absl::OkStatus();
 }
 
-// The members that both kinds of requests have.
+// Reads the members that both kinds of requests have.
 absl::Status ReadCommon(const Fields& fields, const object& body, AskedCompletion& asked) {
   SamplingParameters& to = asked.parameters;
   for (const auto& [key, value] : body) {

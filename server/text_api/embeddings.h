@@ -10,7 +10,7 @@ TextFace OpenAiEmbeddings();
 TextFace PlainEmbeddings();
 TextFace Similarities();
 TextFace CohereEmbeddings();
-// The same as its first clients have it: a list of vectors, unless types are named.
+// Returns the face of its first clients: a list of vectors, unless types are named.
 TextFace FirstCohereEmbeddings();
 
 }  // namespace reprise

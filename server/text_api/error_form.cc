@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// The kinds of errors that clients of text-embeddings-inference tell apart.
+// Returns the kind of errors that clients of text-embeddings-inference tell apart.
 const char* InferenceType(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:

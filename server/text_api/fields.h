@@ -32,10 +32,10 @@ class Fields {
 
   // Errors: INVALID_ARGUMENT also where the member is absent.
   absl::StatusOr<std::string> WantText(const char* name) const;
-  // A text, or a list of texts or of objects with a member "text". `alone`: set where it was one
-  // text.
+  // Reads a text, or a list of texts or of objects with a member "text". `alone`: set where it was
+  // one text.
   absl::StatusOr<std::vector<std::string>> WantTexts(const char* name, bool* alone = nullptr) const;
-  // A text, a list of texts, a list of ids, or a list of lists of ids.
+  // Reads a text, a list of texts, a list of ids, or a list of lists of ids.
   absl::StatusOr<std::vector<TextItem>> WantItems(const char* name, bool* alone = nullptr) const;
 
   // `truncate` and `truncation_direction`, and `truncate_prompt_tokens` as others name it. Where no

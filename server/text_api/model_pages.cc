@@ -19,6 +19,8 @@ void WriteModel(const TextApiContext& context, const Repository::Found& found, J
   json.Object([&] {
     json.Member("id", found.version->name);
     json.Member("object", "model");
+    json.Member("name", found.version->name);  // these two as KServe's V1 protocol has them
+    json.Member("ready", true);
     json.Member("created", 0);
     json.Member("owned_by", "reprise");
     json.Member("task", offers.task);
@@ -102,16 +104,22 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
 }  // namespace
 
 HttpReply ModelsPage(const TextApiContext& context) {
+  std::vector<Repository::Found> models;
+  for (const Repository::Listed& listed : context.texts.repository->List()) {
+    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
+    // The newest version stands for the name.
+    const auto found = context.texts.repository->Find(listed.version->name, "");
+    if (found.ok() && found->version == listed.version) models.push_back(*found);
+  }
   JsonWriter json;
   json.Object([&] {
     json.Member("object", "list");
     json.Array("data", [&] {
-      for (const Repository::Listed& listed : context.texts.repository->List()) {
-        if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
-        // The newest version stands for the name.
-        const auto found = context.texts.repository->Find(listed.version->name, "");
-        if (found.ok() && found->version == listed.version) WriteModel(context, *found, json);
-      }
+      for (const Repository::Found& found : models) WriteModel(context, found, json);
+    });
+    // As KServe's V1 protocol lists them.
+    json.Array("models", [&] {
+      for (const Repository::Found& found : models) json.Value(found.version->name);
     });
   });
   return Json(json.Take());

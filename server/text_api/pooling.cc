@@ -52,7 +52,7 @@ absl::StatusOr<TextRequest> ReadPoolingInput(const Fields& fields, std::string m
   return request;
 }
 
-// The kind of pooling that a request of vLLM names must be the model's own. It may be left out.
+// Checks that the kind of pooling that a request of vLLM may name is the model's own.
 absl::Status CheckPoolingTask(const Fields& fields, const TextModel& text) {
   ASSIGN_OR_RETURN(const std::string task, fields.Text("task", ""));
   if (task.empty()) return absl::OkStatus();

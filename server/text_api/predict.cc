@@ -17,7 +17,7 @@ using simdjson::SUCCESS;
 using simdjson::dom::array;
 using simdjson::dom::element;
 
-// A text, or a list of one or two that are a pair.
+// Reads a text, or a list of one or two that are a pair.
 absl::StatusOr<TextItem> ItemOf(const element& json) {
   std::string_view text;
   if (json.get(text) == SUCCESS) return TextItem{.text = ShareText(std::string(text))};
@@ -32,8 +32,8 @@ absl::StatusOr<TextItem> ItemOf(const element& json) {
   return item;
 }
 
-// A text; a list of texts, a pair where the model's client means one; a list of lists. `alone`: one
-// answer.
+// Reads a text; a list of texts, a pair where the model's client means one; a list of lists.
+// `alone`: one answer.
 absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, bool& alone) {
   std::vector<TextItem> items;
   array list;

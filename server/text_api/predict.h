@@ -13,7 +13,7 @@ namespace reprise {
 std::vector<float> LabelShares(const TextModel& model, const std::vector<float>& scores);
 
 TextFace Predictions();
-// The same for clients of the hub, whose answer to one text is a list of one list of labels.
+// Returns the face for clients of the hub: the answer to one text is a list of one list of labels.
 TextFace HubPredictions();
 
 }  // namespace reprise

@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// All in the context outlives the router.
+// Adds the routes; all in the context outlives the router.
 void AddTextApi(const TextApiContext& context, Router& router);
 
 // Returns the description of each of them for /openapi.json.

@@ -121,47 +121,44 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
   CancelOnLeave(*exchange, TextCall::Start(context.texts, std::move(request), std::move(done)));
 }
 
-absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
-                                        TextTask task) {
+absl::StatusOr<std::string> ChooseOnly(
+    const TextApiContext& context, const std::string& named, const ModelWords& words,
+    absl::FunctionRef<bool(const Servable& servable, const TextModel& text)> suits) {
   if (!named.empty()) return named;
   std::vector<std::string> names;
   for (const Repository::Listed& listed : context.texts.repository->List()) {
     if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
     const auto text = context.texts.models->Find(*listed.servable->model);
-    if (!text.ok() || (task != TextTask::kNone && (*text)->offer().task != task)) continue;
+    if (!text.ok() || !suits(*listed.servable, **text)) continue;
     if (names.empty() || names.back() != listed.version->name) {
       names.push_back(listed.version->name);
     }
   }
   if (names.size() == 1) return names[0];
-  const char* what = task == TextTask::kNone ? "texts" : TextTaskName(task);
   if (names.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat("no model that is ready offers ", what));
+    return absl::FailedPreconditionError(absl::StrCat("no model that is ready ", words.one));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"model\" is missing, and ", names.size(), " models offer ", what, ": ",
-                   absl::StrJoin(names, ", "), " (or send to /models/", names[0], "/...)"));
+  const std::string place =
+      words.has_place ? absl::StrCat(" (or send to /models/", names[0], "/...)") : "";
+  return absl::InvalidArgumentError(absl::StrCat("\"model\" is missing, and ", names.size(),
+                                                 " models ", words.many, ": ",
+                                                 absl::StrJoin(names, ", "), place));
+}
+
+absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
+                                        TextTask task) {
+  const char* what = task == TextTask::kNone ? "texts" : TextTaskName(task);
+  const ModelWords words = {absl::StrCat("offers ", what), absl::StrCat("offer ", what), true};
+  return ChooseOnly(context, named, words, [task](const Servable&, const TextModel& text) {
+    return task == TextTask::kNone || text.offer().task == task;
+  });
 }
 
 absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
                                             const std::string& named) {
-  if (!named.empty()) return named;
-  std::vector<std::string> names;
-  for (const Repository::Listed& listed : context.texts.repository->List()) {
-    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
-    if (listed.servable->generation == nullptr) continue;
-    if (!context.texts.models->Find(*listed.servable->model).ok()) continue;
-    if (names.empty() || names.back() != listed.version->name) {
-      names.push_back(listed.version->name);
-    }
-  }
-  if (names.size() == 1) return names[0];
-  if (names.empty()) {
-    return absl::FailedPreconditionError("no model that is ready makes texts");
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"model\" is missing, and ", names.size(),
-                   " models make texts: ", absl::StrJoin(names, ", ")));
+  return ChooseOnly(
+      context, named, {"makes texts", "make texts"},
+      [](const Servable& servable, const TextModel&) { return servable.generation != nullptr; });
 }
 
 absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,

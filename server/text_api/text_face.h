@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/engine/types/memory_budget.h"
 #include "server/generate/token_calls.h"
@@ -60,8 +61,19 @@ struct TextFace {
 void ServeTexts(const TextApiContext& context, const TextFace& face,
                 std::shared_ptr<HttpExchange> exchange, const std::string& model);
 
-// Returns the model that is named, else the only one that is ready and offers `task`.
+// The words of errors for models that suit: "offers texts", "offer texts".
+struct ModelWords {
+  std::string one, many;
+  bool has_place = false;  // requests may be sent to a path of the model
+};
+
+// Returns the model that is named, else the only one that is ready and `suits`.
 // Errors: FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
+absl::StatusOr<std::string> ChooseOnly(
+    const TextApiContext& context, const std::string& named, const ModelWords& words,
+    absl::FunctionRef<bool(const Servable& servable, const TextModel& text)> suits);
+
+// Returns the same for a model that offers `task`.
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
                                         TextTask task);
 

@@ -33,7 +33,8 @@ struct TokenWork {
   MemoryBudget* held = nullptr;
   int64_t held_bytes = 0;  // taken from it
   KeyUse::Ticket ticket;
-  std::atomic<bool> gone{false};  // the client is
+  std::atomic<bool> gone{false};           // the client is
+  std::shared_ptr<HttpExchange> exchange;  // null once it is answered
 
   std::vector<std::string> texts;  // these, or ids
   std::vector<TextItem> ids;
@@ -112,7 +113,7 @@ std::string TokenList(const TextModel& model, const TextTokens& tokens) {
   return json.Take();
 }
 
-// The JSON in front of element `index` of a list.
+// Returns the JSON in front of element `index` of a list.
 const char* ListPart(size_t index) { return index == 0 ? "[" : ","; }
 
 absl::Status ReadInputs(const Fields& fields, TokenWork& work) {
@@ -126,6 +127,18 @@ absl::Status ReadInputs(const Fields& fields, TokenWork& work) {
   return absl::OkStatus();
 }
 
+absl::Status TakeConversation(const Fields& fields, TokenWork& work) {
+  ASSIGN_OR_RETURN(work.chat, ReadConversation(fields.all(), /*with_tools=*/true));
+  work.texts.emplace_back();
+  return work.text->Chat(work.chat->has_tools).status();
+}
+
+std::string RenderedJson(const std::vector<uint32_t>& ids) {
+  JsonWriter json;
+  json.Object([&] { json.List("token_ids", ids); });
+  return json.Take();
+}
+
 absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
   if (fields.Has("inputs")) return ReadInputs(fields, work);
   const bool is_chat = fields.Has("messages");
@@ -134,9 +147,7 @@ absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
       return absl::InvalidArgumentError(
           "\"prompt\" and \"messages\" are both given, and only one is allowed");
     }
-    ASSIGN_OR_RETURN(work.chat, ReadConversation(fields.all(), /*with_tools=*/true));
-    RETURN_IF_ERROR(work.text->Chat(work.chat->has_tools).status());
-    work.texts.emplace_back();
+    RETURN_IF_ERROR(TakeConversation(fields, work));
   } else {
     ASSIGN_OR_RETURN(std::string prompt, fields.WantText("prompt"));
     work.texts.push_back(std::move(prompt));
@@ -157,6 +168,40 @@ absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
       });
     });
     return json.Take();
+  };
+  return absl::OkStatus();
+}
+
+// Takes the prompts of a request of completions, texts or ids.
+absl::Status ReadPrompts(const Fields& fields, TokenWork& work) {
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, fields.WantItems("prompt"));
+  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", true));
+  if (!items.empty() && !items[0].ids.empty()) {
+    work.ids = std::move(items);
+  } else {
+    for (TextItem& item : items) work.texts.push_back(*item.text);
+  }
+  work.element = [](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
+    std::vector<uint32_t> ids;
+    if (of.ids.empty()) {
+      ASSIGN_OR_RETURN(TextTokens tokens, EncodeAll(of, i));
+      ids = std::move(tokens.ids);
+    } else {
+      ids = of.ids[i].ids;
+    }
+    return absl::StrCat(ListPart(i), RenderedJson(ids));
+  };
+  work.end = "]";
+  return absl::OkStatus();
+}
+
+// Takes the conversation of a request of chats.
+absl::Status ReadRenderedChat(const Fields& fields, TokenWork& work) {
+  RETURN_IF_ERROR(TakeConversation(fields, work));
+  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", false));
+  work.element = [](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(of, i));
+    return RenderedJson(tokens.ids);
   };
   return absl::OkStatus();
 }
@@ -233,7 +278,7 @@ absl::StatusOr<bool> MakeNext(TokenWork& work) {
   return true;
 }
 
-void AnswerWork(HttpExchange& exchange, const Work& work, const absl::Status& status) {
+void AnswerWork(const Work& work, const absl::Status& status) {
   std::function<HttpReply()> make = [] { return HttpReply{.status = 503}; };
   WhereMemoryAllows([&] {
     make = [work, status] {
@@ -241,30 +286,30 @@ void AnswerWork(HttpExchange& exchange, const Work& work, const absl::Status& st
       return HttpReply{.content_type = "application/json", .body = std::move(work->json)};
     };
   });
-  exchange.Answer(std::move(make));
+  const std::shared_ptr<HttpExchange> exchange = std::move(work->exchange);
+  exchange->Answer(std::move(make));
 }
 
 // Queues the next element's turn.
-void TakeTurn(const std::shared_ptr<HttpExchange>& exchange, const Work& work) {
+void TakeTurn(const Work& work) {
   bool taken = false;
   WhereMemoryAllows([&] {
-    taken = work->threads->Run([exchange, work] {
+    taken = work->threads->Run([work] {
       const absl::StatusOr<bool> done =
           WithinMemory([] { return "the tokens"; }, [&] { return MakeNext(*work); });
-      if (done.ok() && !*done) return TakeTurn(exchange, work);
-      AnswerWork(*exchange, work, done.status());
+      if (done.ok() && !*done) return TakeTurn(work);
+      AnswerWork(work, done.status());
     });
   });
   if (taken) return;
-  AnswerWork(*exchange, work,
-             WithinMemory([] { return "the tokens"; },
-                          [&] {
-                            RETURN_IF_ERROR(work->threads->GoOn());
-                            return NoMemoryStatus("the tokens", 0);
-                          }));
+  AnswerWork(work, WithinMemory([] { return "the tokens"; },
+                                [&] {
+                                  RETURN_IF_ERROR(work->threads->GoOn());
+                                  return NoMemoryStatus("the tokens", 0);
+                                }));
 }
 
-void Serve(const TextApiContext& context, const std::shared_ptr<HttpExchange>& exchange,
+void Serve(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
            const std::string& model, Reader read) {
   Work work;
   const absl::Status begun = WithinMemory([] { return "the request"; },
@@ -281,19 +326,30 @@ void Serve(const TextApiContext& context, const std::shared_ptr<HttpExchange>& e
       if (const Work left = weak.lock()) left->gone = true;
     });
   });
-  TakeTurn(exchange, work);
+  work->exchange = std::move(exchange);
+  TakeTurn(work);
 }
 
 }  // namespace
 
 void ServeTokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                    const std::string& model) {
-  Serve(context, exchange, model, ReadTokenize);
+  Serve(context, std::move(exchange), model, ReadTokenize);
+}
+
+void ServeRender(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
+                 const std::string& model) {
+  Serve(context, std::move(exchange), model, ReadPrompts);
+}
+
+void ServeChatRender(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
+                     const std::string& model) {
+  Serve(context, std::move(exchange), model, ReadRenderedChat);
 }
 
 void ServeDetokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                      const std::string& model) {
-  Serve(context, exchange, model, ReadDetokenize);
+  Serve(context, std::move(exchange), model, ReadDetokenize);
 }
 
 }  // namespace reprise

@@ -128,23 +128,8 @@ bool ParseThreshold(absl::string_view text, double* threshold) {
 
 // Returns the only model that is ready and takes sound, where the client names none.
 absl::StatusOr<std::string> ChooseSpeech(const TextApiContext& context, const std::string& named) {
-  if (!named.empty()) return named;
-  std::vector<std::string> names;
-  for (const Repository::Listed& listed : context.texts.repository->List()) {
-    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
-    const auto text = context.texts.models->Find(*listed.servable->model);
-    if (!text.ok() || !SpeechOf(**text).ok()) continue;
-    if (names.empty() || names.back() != listed.version->name) {
-      names.push_back(listed.version->name);
-    }
-  }
-  if (names.size() == 1) return names[0];
-  if (names.empty()) {
-    return absl::FailedPreconditionError("no model that is ready makes texts of sound");
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"model\" is missing, and ", names.size(),
-                   " models make texts of sound: ", absl::StrJoin(names, ", ")));
+  return ChooseOnly(context, named, {"makes texts of sound", "make texts of sound"},
+                    [](const Servable&, const TextModel& text) { return SpeechOf(text).ok(); });
 }
 
 absl::Status ReadTranscript(const TextApiContext& context, const HttpExchange& exchange,

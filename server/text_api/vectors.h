@@ -19,14 +19,14 @@ absl::StatusOr<std::vector<float>> CutVector(absl::Span<const float> vector,
                                              std::optional<int64_t> dimensions, bool normalize,
                                              bool was_normal);
 
-// How close two vectors are: more is closer. The cosine is 0 where one of them has no length.
+// Returns how close two vectors are: more is closer. The cosine is 0 where one has no length.
 float Compare(Similarity similarity, absl::Span<const float> a, absl::Span<const float> b);
 
 // Positions of the scores, the highest first, equal ones in their order; NaN comes after all
 // numbers.
 std::vector<size_t> ByScore(absl::Span<const float> scores);
 
-// The answer to text number `index` has a number in JSON for each of `numbers`. INVALID_ARGUMENT
+// Checks that each of `numbers` of the answer to text number `index` can be JSON. INVALID_ARGUMENT
 // where one is NaN or infinite, which names the text, the model's `output` and the place.
 absl::Status CheckFinite(absl::Span<const float> numbers, size_t index, absl::string_view output);
 

@@ -12,7 +12,7 @@ using std::chrono::nanoseconds;
 
 int64_t SteadyNs() { return std::chrono::steady_clock::now().time_since_epoch() / nanoseconds(1); }
 
-// The clocks are compared for each trace: the system's is set now and then.
+// Returns the offset. The clocks are compared for each trace: the system's is set now and then.
 int64_t UnixOffsetNs() {
   return std::chrono::system_clock::now().time_since_epoch() / nanoseconds(1) - SteadyNs();
 }

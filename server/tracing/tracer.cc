@@ -9,8 +9,8 @@
 namespace reprise {
 namespace {
 
-// As OpenTelemetry's TraceIdRatioBased decides: by the trace's own bits, so that several servers
-// take the same traces.
+// Decides as OpenTelemetry's TraceIdRatioBased decides: by the trace's own bits, so that several
+// servers take the same traces.
 bool IsInShare(uint64_t bits, double share) {
   if (share >= 1) return true;
   constexpr double kAll = 72057594037927936.0;  // 2^56

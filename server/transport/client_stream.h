@@ -67,7 +67,7 @@ class ClientStream {
     core_->socket.async_wait(WaitOf(state), std::forward<Handler>(handler));
   }
 
-  // The members that Boost's AsyncStream requires.
+  // Provide the members that Boost's AsyncStream requires.
   executor_type get_executor() noexcept { return core_->socket.get_executor(); }
   template <typename Buffers, typename Handler>
   void async_read_some(const Buffers& buffers, Handler&& handler) {
@@ -88,7 +88,7 @@ class ClientStream {
     }
   }
 
-  // The steps under way, and those after them, fail when the time is over.
+  // Lets the steps under way, and those after them, fail when the time is over.
   void ExpireAfter(std::chrono::nanoseconds time) {
     ExpireAt(std::chrono::steady_clock::now() + time);
   }

@@ -15,9 +15,9 @@ class OpenAnswers {
  public:
   void Begin();
   void End();
-  // A call was refused.
+  // Notes that a call was refused.
   void Note();
-  // True when none is open, and no answer ended and no call was refused for `quiet`, or when
+  // Returns whether none is open, and no answer ended and no call was refused for `quiet`, or when
   // `timeout` is over and none is open; false when one is open then.
   bool WaitUntilQuiet(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout);
 

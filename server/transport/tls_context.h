@@ -51,7 +51,7 @@ class TlsContext {
         on_trouble_(std::move(on_trouble)) {}
 
   absl::StatusOr<Context> Load() const;
-  // When the files changed last, and how large they are: as text to compare.
+  // Returns when the files changed last, and how large they are: as text to compare.
   std::string FileStates() const;
   static int ChooseProtocol(SSL* session, const unsigned char** chosen, unsigned char* size,
                             const unsigned char* offered, unsigned offered_size, void* self);

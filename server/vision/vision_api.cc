@@ -113,7 +113,7 @@ absl::Status TakeOption(PictureTask task, const std::string& name, const Value& 
                                                  detects ? "conf, iou, max" : "top"));
 }
 
-// The body is a picture: the rest is in the address.
+// Takes a parameter. The body is a picture: the rest is in the address.
 absl::Status TakeParameter(PictureTask task, const std::string& name, const std::string& value,
                            Asked& asked) {
   if (name != "model") return TakeOption(task, name, value, asked, "parameter", "model, ");

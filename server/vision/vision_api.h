@@ -18,7 +18,7 @@
 
 namespace reprise {
 
-// All in the context, and `parsing`, which the memory of JSON is taken from, outlive the router.
+// Adds the routes. The context and `parsing`, which memory of JSON comes from, outlive the router.
 void AddVisionApi(const VisionContext& context, MemoryBudget& parsing, Router& router);
 
 // Answers a client of a model hub, which sends one picture to the address of `model` itself, as a

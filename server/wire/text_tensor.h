@@ -15,10 +15,10 @@
 
 namespace reprise {
 
-// The places of the `elements` texts in `bytes`, as `places`; `texts` keeps views of `bytes`.
-// Takes memory for the bytes that are there, never for a claimed number. INVALID_ARGUMENT, naming
-// the element and both numbers, where a length leaves the bytes, or where there are fewer or more
-// of them.
+// Returns the places of the `elements` texts in `bytes`, as `places`; `texts` keeps views of
+// `bytes`. Takes memory for the bytes that are there, never for a claimed number. INVALID_ARGUMENT,
+// naming the element and both numbers, where a length leaves the bytes, or where there are fewer or
+// more of them.
 absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts& texts,
                          std::vector<int64_t>& places);
 

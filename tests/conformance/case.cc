@@ -34,8 +34,8 @@ absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const st
   }
 }
 
-// Two steps of a narrow dtype, relative: the expected values of the suite are rounded to it after
-// every operation of an op, ours once.
+// Returns two steps of a narrow dtype, relative: the expected values of the suite are rounded to it
+// after every operation of an op, ours once.
 double StepsOf(DType dtype) {
   if (dtype == DType::kFloat16) return 0x1p-9;
   if (dtype == DType::kBFloat16) return 0x1p-6;

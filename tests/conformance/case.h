@@ -17,7 +17,8 @@ struct DataSet {
 
 absl::StatusOr<std::vector<DataSet>> ReadDataSets(const std::string& case_folder);
 
-// The suite keeps bfloat16 as the bits, typed uint16: the same bytes under the declared dtype.
+// Returns a declared tensor: the suite keeps bfloat16 as the bits, typed uint16: the same bytes
+// under the declared dtype.
 Tensor AsDeclared(const Tensor& tensor, DType dtype);
 
 // How far a float may be off: the sum of the three.

@@ -93,7 +93,7 @@ int ExpectedScore(const Options& options) {
   return -1;
 }
 
-// Every case of a folder, in scope or not.
+// Runs every case of a folder, in scope or not.
 int RunModels(const Options& options) {
   int passed = 0, failed = 0;
   std::vector<fs::path> cases;

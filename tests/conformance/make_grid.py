@@ -3,8 +3,8 @@
     make_grid.py FOLDER
 
 A case is a model of several nodes of one op and dtype, over random shapes: scalars, dims of size 0 and
-1, operands that broadcast. Which pairs exist is found by trying them: what onnxruntime has no kernel
-for is left out.
+1, operands that broadcast. Which pairs exist is found by trying them: pairs that onnxruntime has no kernel
+for are left out.
 """
 import os
 import shutil
@@ -213,7 +213,7 @@ OPS |= {f"Cast {name}": casts(helper.np_dtype_to_tensor_dtype(np.dtype(name))) f
 
 
 def make_model(op, nodes):
-    """One model of `nodes`, its inputs by name."""
+    """Makes one model of `nodes`, its inputs by name."""
     given, made, outputs = {}, [], []
     for number, (operands, attributes, *count) in enumerate(nodes):
         names = [f"i{number}_{k}" for k in range(len(operands))]

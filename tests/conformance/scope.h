@@ -9,7 +9,8 @@
 
 namespace reprise {
 
-// Why the model is outside the promise ("op 'Conv'", "dtype string"), or nothing when it is inside.
+// Returns why the model is outside the promise ("op 'Conv'", "dtype string"), or nothing when it is
+// inside.
 std::optional<std::string> OutsideScope(const onnx::ModelProto& model);
 
 // Returns the reason in the table of exclusions, if the case is in it.

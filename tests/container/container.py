@@ -1,7 +1,7 @@
 """Builds the image of the Dockerfile without a registry, and runs it without a container engine.
 
 The base image is made by debootstrap from the packages' own archive; buildah builds. A container is
-namespaces and a read-only root: what an engine makes of `--read-only --user`. Needs root.
+namespaces and a read-only root: an engine does the same for `--read-only --user`. Needs root.
 """
 
 import functools
@@ -28,7 +28,7 @@ IMAGE = "localhost/reprise:test"
 # How this machine reaches the archive; the image must not learn it.
 APT_FOLDERS = ["/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/apt/auth.conf.d",
                "/usr/share/keyrings"]
-# The authorities that it believes, whom the registry of crates is asked by; neither do they get into the image.
+# The authorities that it trusts for the registry of crates; neither do they get into the image.
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -41,7 +41,7 @@ def run(*command, **options):
 
 @functools.lru_cache(maxsize=1)
 def storage_driver():
-    """overlay, which keeps what every line of the Dockerfile made; vfs, whole copies, where this
+    """Returns overlay, which keeps the changes of every line of the Dockerfile; vfs, whole copies, where this
     machine cannot mount one over another."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
@@ -65,14 +65,14 @@ def buildah(*arguments, **options):
 
 
 def archive():
-    """The address that apt of this machine gets its packages from."""
+    """Returns the address that apt of this machine gets its packages from."""
     sites = run("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)",
                 "Created-By: Packages").splitlines()
     return next(s.split()[0] for s in sites if "security" not in s and "bookworm" in s)
 
 
 def base(suite, *more):
-    """The tar file of a root of `suite` with the packages `more`, made once."""
+    """Makes the tar file of a root of `suite` with the packages `more`, once."""
     kept = ROOTS / f"{'-'.join([suite, *more])}.tar"
     if not kept.is_file():
         ROOTS.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def base(suite, *more):
 
 
 def make_base():
-    """The base image, once."""
+    """Makes the base image, once."""
     if BASE in buildah("images", "--format", "{{.Name}}:{{.Tag}}"):
         return
     container = buildah("from", "scratch").strip()
@@ -125,7 +125,7 @@ def build():
 
 
 def unpack(folder):
-    """The root folder of the image, as an engine would mount it."""
+    """Unpacks the root folder of the image, as an engine would mount it."""
     container = buildah("from", "--pull=never", IMAGE).strip()
     try:
         mounted = buildah("mount", container).strip()
@@ -177,7 +177,7 @@ class MemoryLimit:
             self._folder.rmdir()
 
 
-# Mounts what an engine mounts, makes the root read-only and becomes the image's user. $1: the root,
+# Mounts as an engine does, makes the root read-only and becomes the image's user. $1: the root,
 # $2: the models, $3: a writable volume for /var/cache/reprise or nothing; the rest is its environment
 # and the command that changes root and user. A network of its own has no interface that is up.
 _ENTER = r"""
@@ -205,8 +205,8 @@ exec env -i "$@"
 class Container:
     """The image's entry point, running with a read-only root; ended at the end of the block.
 
-    On the machine's network it gets free ports; on a network of its own it runs on those of the image,
-    where nobody but the image's health check calls it.
+    On the machine's network it gets free ports; on a network of its own it runs on the image's ports,
+    where only the image's health check calls it.
     """
 
     def __init__(self, root, config, models, log, *flags, limit=None, volume="", own_network=False):
@@ -220,7 +220,7 @@ class Container:
         self.process = None
 
     def _environment(self):
-        """The image's, and nothing of this process."""
+        """Returns the image's variables, and none of this process."""
         return dict(pair.split("=", 1) for pair in self._config["Env"])
 
     def _enter(self, command):
@@ -235,12 +235,12 @@ class Container:
                 str(self._root), *map(str, command)]
 
     def run(self, *command):
-        """The image with another command; the finished process."""
+        """Runs the image with another command; returns the finished process."""
         return subprocess.run(self._enter(command), stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=60)
 
     def health_check(self):
-        """What an engine runs inside every few seconds: the exit code; None before there is an inside."""
+        """Runs the check that an engine runs every few seconds: the exit code; None before there is an inside."""
         if self.daemon_pid() is None:
             return None
         user = self._config["User"]
@@ -293,7 +293,7 @@ class Container:
         return pathlib.Path(self._log_path).read_text(errors="replace")
 
     def daemon_pid(self):
-        """The pid outside of the container's first process; None before it runs."""
+        """Returns the pid outside of the container's first process; None before it runs."""
         pid = self.process.pid
         while True:
             try:

@@ -37,7 +37,7 @@ def root(image, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A repository as a volume holds it: files, not links to elsewhere, that anybody may read."""
+    """Makes a repository as a volume holds it: files, not links to elsewhere, that any user may read."""
     repository = Repository(tmp_path_factory.mktemp("models"))
     repository.root.chmod(0o755)
     repository.add("minilm", pathlib.Path(MINILM).read_bytes())
@@ -128,7 +128,7 @@ def test_sigterm_answers_what_was_accepted_and_ends_it_with_0(running):
     assert ended.get(timeout=60) is None  # one is answered, so others are inside
     assert running.stop() == 0
     errors = [error for error in (ended.get(timeout=60) for _ in range(11)) if error]
-    # What came too late is told so; nothing is lost or cut.
+    # A request that came too late is told so; nothing is lost or cut.
     assert {error.status() for error in errors} <= {"StatusCode.UNAVAILABLE"}, errors
     assert len(errors) < 11
     assert "draining" in running.log() and "stopped" in running.log()
@@ -136,7 +136,7 @@ def test_sigterm_answers_what_was_accepted_and_ends_it_with_0(running):
 
 def test_a_volume_keeps_recipes_over_a_restart(root, config, models, tmp_path):
     volume = tmp_path / "volume"
-    shutil.copytree(root / "var/cache/reprise", volume)  # what an engine makes of an empty volume
+    shutil.copytree(root / "var/cache/reprise", volume)  # as an engine fills an empty volume
     inputs = text_inputs(NAMES, 2, 20, np.random.default_rng(9))
     answers, hits = [], []
     for start in range(2):

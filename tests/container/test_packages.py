@@ -64,7 +64,7 @@ class Root:
 
     @contextlib.contextmanager
     def daemon(self, program, log):
-        """`program` serves the model; what it wrote is in the file `log`."""
+        """Checks that `program` serves the model; its log is in the file `log`."""
         command = self.command(program, "--model", "minilm=/minilm", "--http-port", self.http_port,
                                "--grpc-port", self.grpc_port, "--metrics-port", self.metrics_port)
         with open(log, "w") as file:
@@ -80,7 +80,7 @@ class Root:
                 process.wait()
 
     def ask_until_ready(self, reprise):
-        """The vector of a text, as soon as the daemon has the model."""
+        """Returns the vector of a text, as soon as the daemon has the model."""
         self.run(reprise, "health", "--wait-secs", "60", "--server", f"localhost:{self.grpc_port}")
         return vector_of("a sentence", self.http_port)
 

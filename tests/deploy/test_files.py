@@ -1,4 +1,4 @@
-"""The files of deploy/ are what the programs that read them expect."""
+"""The files of deploy/ are valid for the programs that read them."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def compose_check(path):
 
 
 def assert_folders_of(command, mounted):
-    """The flags are flags of the daemon, and the folders that they name are mounted."""
+    """Checks that the flags are the daemon's, and that the folders that they name are mounted."""
     assert {f for f in command if f.startswith("--")} <= flags_of_reprised()
     assert {f for f in command if f.startswith("/")} == mounted
 
@@ -77,7 +77,7 @@ def test_what_the_compose_file_mounts_is_there_and_agrees():
 
 
 def data_sources(node):
-    """Every `datasource` in a dashboard, at any depth."""
+    """Returns every `datasource` in a dashboard, at any depth."""
     if isinstance(node, list):
         return [found for item in node for found in data_sources(item)]
     if not isinstance(node, dict):

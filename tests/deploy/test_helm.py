@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from testing.daemon import SOURCE, flags_of_reprised, run_reprised
-from testing.kubernetes import api, charts, customs
+from testing.kubernetes import api, charts, customs, definitions
 
 HUB = {"minilm": "hf://sentence-transformers/all-MiniLM-L6-v2@" + "a" * 40}
 WEB = [{"podSelector": {"matchLabels": {"app": "web"}}}]
@@ -25,6 +25,8 @@ CASES = {
                "podMonitor": {"enabled": True, "keySecret": {"name": "scraper", "key": "key"}},
                "networkPolicy": {"enabled": True, "clients": WEB, "monitoring": [{"namespaceSelector": {}}],
                                  "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}},
+    "pool": {"inferencePool": {"enabled": True, "objectives": {"interactive": 10, "batch": -10}},
+             "networkPolicy": {"enabled": True, "clients": WEB, "pickers": [{"podSelector": {"matchLabels": {"app": "picker"}}}]}},
     "secrets_that_there_are": {"keys": {"secret": "keys"}, "tls": {"secret": "tls"}, "flags": ["--access-log"],
                                "recipes": {"claim": "recipes", "bundle": {"claim": "bundle"}},
                                "image": {"repository": "r/reprise", "tag": "1.2", "pullSecrets": [{"name": "pull"}]},
@@ -57,11 +59,16 @@ def test_lint_finds_nothing(case):
 @pytest.mark.parametrize("case", CASES)
 def test_objects_are_what_the_api_server_takes(case, tmp_path):
     objects = charts.objects(CASES[case])
-    customs_of = [one for one in objects if (one["apiVersion"], one["kind"]) in customs.MODULES]
-    for one in customs_of:
-        customs.check(one)
+    own = []
+    for one in objects:
+        if (one["apiVersion"], one["kind"]) in customs.MODULES:
+            customs.check(one)
+        elif (one["apiVersion"], one["kind"]) in definitions.FILES:
+            definitions.check(one)
+        else:
+            own.append(one)
     for version in ("1.33", "1.37"):
-        api.check([one for one in objects if one not in customs_of], version)
+        api.check(own, version)
 
 
 def test_the_checks_notice_unknown_fields_and_wrong_values():
@@ -94,7 +101,7 @@ def test_parts_agree(case):
             assert target["name"] == only("Deployment", objects)["metadata"]["name"]
     container = template["spec"]["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert {port["targetPort"] for port in only("Service", objects)["spec"]["ports"]} == set(ports)
+    assert {port["targetPort"] for port in only("Service", objects)["spec"]["ports"]} == set(ports) - {"prefixes"}
     volumes = {volume["name"] for volume in template["spec"]["volumes"]}
     used = set()
     for one in [container, *template["spec"].get("initContainers", [])]:
@@ -116,6 +123,7 @@ def test_flags_are_taken_by_the_daemon(case, tmp_path):
     assert {flag.split("=")[0] for flag in arguments} <= flags_of_reprised()
     # Folders and files of the pod, here.
     (tmp_path / "models").mkdir()
+    arguments = [flag.replace(":5557", ":0") for flag in arguments]
     for name in re.findall(r"=(/etc/\S+)", " ".join(arguments)):
         (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name[1:]).write_text("")
@@ -179,7 +187,7 @@ def test_autoscalers_decide_how_many_and_nothing_else_does():
 
 
 def queries():
-    """Every query of PromQL that decides about pods."""
+    """Returns every query of PromQL that decides about pods."""
     triggers = only("ScaledObject", charts.objects(CASES["keda"]))["spec"]["triggers"]
     found = [trigger["metadata"]["query"] for trigger in triggers]
     for rule in yaml.safe_load((SOURCE / "deploy/prometheus/adapter.yml").read_text())["rules"]:
@@ -220,6 +228,8 @@ def test_queries_say_how_busy_the_pods_are(tmp_path):
     ({"models": {"repository": {"image": "models:1"}}}, "exclude each other"),
     ({"models": {"repository": {"claim": ""}}}, "no model"),
     ({"tls": {"mutual": True}}, "tls.mutual needs"),
+    ({"tls": {"secret": "t"}, "inferencePool": {"enabled": True}}, "without TLS"),
+    ({"inferencePool": {"objectives": {"a": "high"}}}, "objectives"),
     ({"tls": {"certificate": "C"}}, "tls.key"),
     ({"autoscaling": {"kind": "hpa", "maxReplicas": 1}}, r"maxReplicas \(1\) is below replicas \(2\)"),
 ])

@@ -75,6 +75,11 @@ def test_flat_folder_is_served_under_the_name_of_the_service(tmp_path):
         reply = requests.post(f"{daemon.http_url}/v2/models/{name}/infer", timeout=60, json={"inputs": [
             {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]})
         assert reply.json()["outputs"][0]["data"] == [3, 5]
+        # V1, as clients of KServe ask: ready, then predict.
+        assert "v1" in RUNTIMES["reprise"]["spec"]["protocolVersions"]
+        assert requests.get(f"{daemon.http_url}/v1/models/{name}", timeout=60).json()["ready"] is True
+        reply = requests.post(f"{daemon.http_url}/v1/models/{name}:predict", json={"instances": [[1, 2]]}, timeout=60)
+        assert reply.json() == {"predictions": [[3, 5]]}
         metric = SERVICE["spec"]["predictor"]["autoScaling"]["metrics"][0]["podmetric"]["metric"]
         page = requests.get(daemon.metrics_url, timeout=30).text
         assert all(re.search(rf"^{name} ", page, re.M) for name in metric["metricNames"])

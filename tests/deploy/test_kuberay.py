@@ -1,4 +1,4 @@
-"""The manifest of examples/ray_serve: KubeRay's fields, and what its parts say of each other."""
+"""The manifest of examples/ray_serve: KubeRay's fields, and that its parts agree with each other."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from testing.daemon import SOURCE, flags_of_reprised
-from testing.kubernetes import kuberay
+from testing.kubernetes import definitions
 
 (SERVICE,) = yaml.safe_load_all((SOURCE / "examples/ray_serve/rayservice.yaml").read_text())
 CONFIG = yaml.safe_load(SERVICE["spec"]["serveConfigV2"])
@@ -19,7 +19,7 @@ FLAGS = dict(flag.split("=", 1) for flag in APPLICATION["args"]["flags"])
 
 
 def test_manifest_has_fields_that_kuberay_knows():
-    kuberay.check(SERVICE)
+    definitions.check(SERVICE)
 
 
 @pytest.mark.parametrize("path,value,says", [
@@ -37,7 +37,7 @@ def test_the_check_notices_what_kuberay_does_not_know(path, value, says):
         at = at[name]
     at[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError, match=says):
-        kuberay.check(wrong)
+        definitions.check(wrong)
 
 
 def test_workers_fit_the_replicas():

@@ -1,4 +1,4 @@
-"""Packages: what is in them, what they need from outside, and one version in all of them.
+"""Packages: their contents, their needs from outside, and one version in all of them.
 
 tests/container/test_packages.py runs them in roots that hold nothing else.
 """
@@ -26,7 +26,7 @@ from packages import __main__ as packaging, elf, image, source, tree  # noqa: E4
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """All packages of the programs in the build folder, compressed as little as can be."""
+    """Makes all packages of the programs in the build folder, compressed as little as can be."""
     path = tmp_path_factory.mktemp("packages")
     packaging.make_packages(BUILD, path, list(packaging.KINDS), level=1)
     return path
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def files(folder, tmp_path_factory):
-    """The tree that all packages hold, from the tar file."""
+    """Returns the tree that all packages hold, from the tar file."""
     path = tmp_path_factory.mktemp("a tree")
     with tarfile.open(folder / f"reprise-{source.version()}-linux-x86_64.tar.gz") as archive:
         archive.extractall(path)
@@ -47,7 +47,7 @@ def control_of(package):
     return dict(re.findall(r"^(\S+): (.*)$", text, re.M))
 
 
-# --- What they need from outside. ---
+# --- Their needs from outside. ---
 
 
 def test_no_symbol_is_newer_than_those_of_the_oldest_system(files):
@@ -205,7 +205,7 @@ def test_the_record_of_the_wheel_holds_what_the_wheel_holds(wheel, files):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """The environment of a Python that has nothing but the wheel and the standard library."""
+    """Makes the environment of a Python that has nothing but the wheel and the standard library."""
     target = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index",
                     "--no-deps", "--target", target, wheel], check=True, stdin=subprocess.DEVNULL)

@@ -27,7 +27,7 @@ WAYS = {"grpc": (["-i", "grpc"], "grpc_port"), "http": (["-i", "http"], "http_po
 
 @pytest.fixture(scope="module")
 def perf_analyzer():
-    """The command. The program wants a newer C library than Debian 12 has: that of Debian 13 is next to it."""
+    """Returns the command. The program wants a newer C library than Debian 12 has: Debian 13's is next to it."""
     program, libraries = CACHE / "perf_analyzer/bin/perf_analyzer", CACHE / "usr/lib/x86_64-linux-gnu"
     stamp = CACHE / "requirements.txt"
     if not stamp.is_file() or stamp.read_text() != WHEEL:
@@ -45,7 +45,7 @@ def perf_analyzer():
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory):
-    """Two replicas of the real model, and HAProxy by the file that ships."""
+    """Starts two replicas of the real model, and HAProxy by the file that ships."""
     folder = tmp_path_factory.mktemp("pool")
     repository = Repository(folder / "models")
     repository.add("minilm", MINILM)

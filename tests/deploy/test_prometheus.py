@@ -25,7 +25,7 @@ def alerts():
 
 
 def run_rule_tests(folder, change=lambda text: text):
-    """The rule tests on a copy of the rules."""
+    """Runs the rule tests on a copy of the rules."""
     for path in RULE_FILES:
         (folder / path.name).write_text(change(path.read_text()))
     shutil.copy(TESTS, folder)

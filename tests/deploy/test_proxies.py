@@ -5,6 +5,7 @@ over gRPC repeat by the service config that ships.
 """
 
 import contextlib
+import itertools
 import os
 import pathlib
 import signal
@@ -130,6 +131,14 @@ def test_requests_of_a_session_go_to_one_replica(kind, face, replicas, tmp_path)
         pytest.skip("gRPC's own policies know no sessions")
     with kind(replicas, tmp_path) as proxy:
         ask, close = loads.CALLS[face](proxy)
+        others = itertools.count()
+
+        def all_are_known():
+            """Checks of health have found each."""
+            ask([("x-session-id", f"other-{next(others)}")])
+            return all(served(daemon) > 0 for daemon in replicas)
+
+        wait_until(all_are_known)
         used = set()
         for session in range(24):
             before = [served(daemon) for daemon in replicas]
@@ -144,7 +153,7 @@ def test_requests_of_a_session_go_to_one_replica(kind, face, replicas, tmp_path)
 
 @contextlib.contextmanager
 def throttled(process, cpus):
-    """The process has that many CPUs while the block runs, by a control group."""
+    """Gives the process that many CPUs while the block runs, by a control group."""
     version2 = not pathlib.Path("/sys/fs/cgroup/cpu").is_dir()
     group = pathlib.Path("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/cpu") / f"reprise-test-{os.getpid()}"
     try:
@@ -176,7 +185,7 @@ def test_load_reports_take_requests_from_a_replica_that_is_throttled(tmp_path):
     with running(repository, "--load-reports", "always") as replicas, \
             proxies.WeightedRoundRobin(replicas, tmp_path) as proxy:
         def count(seconds):
-            """The share of each in that time."""
+            """Returns the share of each in that time."""
             before = [served(daemon, "bert") for daemon in replicas]
             time.sleep(seconds)  # the time that the shares are of
             more = [served(daemon, "bert") - was for daemon, was in zip(replicas, before)]

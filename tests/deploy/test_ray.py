@@ -36,7 +36,7 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(repository):
-    """The vectors of TEXTS, by a daemon without Ray."""
+    """Returns the vectors of TEXTS, by a daemon without Ray."""
     with Daemon(repository) as daemon:
         reply = requests.post(f"{daemon.http_url}/v1/embeddings", timeout=60, json={"model": "texts", "input": TEXTS})
         return np.array([row["embedding"] for row in reply.json()["data"]], np.float32)
@@ -139,7 +139,7 @@ class Served:
         return {int(pid): url for pid, url in found if alive(int(pid))}
 
     def instances(self):
-        """The replicas that answer a few requests; none while there is no answer."""
+        """Returns the replicas that answer a few requests; none while there is no answer."""
         seen = set()
         for _ in range(12):
             try:

@@ -6,7 +6,7 @@ import pytest
 from testing.daemon import Daemon
 from testing.repository import Repository
 
-# A larger recipe would serve instead, and the own one be captured behind.
+# A larger recipe would serve instead, and the own one be captured in the background.
 INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
 
 
@@ -17,13 +17,13 @@ def repository(tmp_path):
 
 @pytest.fixture(scope="module")
 def module_repository(tmp_path_factory):
-    """One repository for the tests of a file, where a daemon is shared by them."""
+    """Makes one repository for the tests of a file, where a daemon is shared by them."""
     return Repository(tmp_path_factory.mktemp("repository") / "models")
 
 
 @pytest.fixture(scope="module")
 def paths(module_repository, request):
-    """The files of the MODELS of a test module, by name, each captured as its requests come."""
+    """Makes the files of the MODELS of a test module, by name, each captured as its requests come."""
     return {name: module_repository.add(name, make(), config=INLINE)
             for name, make in request.module.MODELS.items()}
 

@@ -1,6 +1,6 @@
 """Each critical alert is provoked once at one of two instances, by a real Prometheus; the other is quiet.
 
-Minutes of the shipped rules are fractions of a second here: what is tried is that a real fault moves
+Minutes of the shipped rules are fractions of a second here: the tests show that a real fault moves
 a real metric that an alert looks at, whatever the scrape job is called.
 """
 
@@ -28,7 +28,7 @@ TOLD = {rule["alert"] for group in yaml.safe_load(RULES[1].read_text())["groups"
 
 
 def fast_rules(folder):
-    """The rules with each minute as 60 ms, but for windows, which hold a few scrapes at least."""
+    """Makes the rules with each minute as 60 ms, but for windows, which hold a few scrapes at least."""
     paths = []
     for path in RULES:
         text = re.sub(r"for: (\d+)m", lambda m: f"for: {int(m[1]) * 60}ms", path.read_text())
@@ -40,7 +40,7 @@ def fast_rules(folder):
 
 @pytest.fixture
 def good(tmp_path):
-    """An instance that has what it was asked for, in explicit mode."""
+    """Starts an instance that has the models it was asked for, in explicit mode."""
     repository = Repository(tmp_path / "good")
     repository.add("m", models.elementwise())
     repository.add("unwanted", b"nonsense")

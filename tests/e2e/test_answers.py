@@ -40,7 +40,7 @@ REAL = {
 
 @pytest.fixture(scope="module")
 def served(module_repository):
-    """Every model of this file in one daemon, and the path of each."""
+    """Starts one daemon with every model of this file; yields it and the path of each."""
     paths = {name: module_repository.add(name, path) for name, (path, _) in REAL.items()}
     for name, options in BERTS.items():
         paths[name] = module_repository.add(name, models.bert(**options))

@@ -26,7 +26,7 @@ def config(**parameters):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A daemon with a model of each kind twice: with pages, and without."""
+    """Starts a daemon with a model of each kind twice: with pages, and without."""
     root = tmp_path_factory.mktemp("attention")
     steppers = {}
     for name in decoders.VARIANTS:
@@ -45,7 +45,7 @@ def generate(daemon, model, ids):
 
 
 def step(client, model, stepper, ids):
-    """The scores of `ids` behind what the stepper has seen, whose caches are sent."""
+    """Returns the scores of `ids` after the ids that the stepper has seen, whose caches are sent."""
     total = stepper.length + len(ids)
     feeds = {"input_ids": np.array([ids], np.int64), **stepper.past}
     if "attention_mask" in stepper.names:
@@ -94,7 +94,7 @@ def test_caches_that_clients_carry_give_the_same(served, rng, name, suffix):
 
 
 def quantized(kind, bits, heads=4, kv_heads=2, size=16):
-    """One GroupQueryAttention whose caches hold integers."""
+    """Makes one GroupQueryAttention whose caches hold integers."""
     count = kv_heads * size if kind == "PER_CHANNEL" else 1
     scale = np.linspace(0.01, 0.03, count, dtype=np.float32) * (1 if bits == 8 else 15)
     dtype = TensorProto.INT8 if bits == 8 else TensorProto.UINT8
@@ -135,7 +135,7 @@ def test_quantised_caches_hold_what_onnxruntime_puts_there(repository, rng):
                                                    providers=["CPUExecutionProvider"])
             empty = np.zeros((2, 2, 0, 16 * bits // 8), np.int8 if bits == 8 else np.uint8)
             past = [empty, empty]
-            for rows in (5, 1, 1):  # onnxruntime takes more behind a past in a batch of one alone
+            for rows in (5, 1, 1):  # onnxruntime takes several after a past in a batch of one alone
                 total = past[0].shape[2] + rows
                 feeds = {"q": rng.normal(size=(2, rows, 64)), "k": rng.normal(size=(2, rows, 32)),
                          "v": rng.normal(size=(2, rows, 32))}

@@ -69,7 +69,7 @@ def test_heights_and_widths_follow_the_traffic_together(repository, rng):
         for sizes in in_force.groups():
             boundaries = [int(size) for size in sizes.split(",")]
             assert len(boundaries) <= 8 and boundaries[-1] == 512
-        # What was never sent before is served too.
+        # A size that was never sent before is served too.
         assert bucket_of(infer(client, "image", image(rng, 400, 30)))[1] == 512
 
 
@@ -210,7 +210,7 @@ def lists(rng, lengths, rows=1):
 
 
 def lists_model():
-    """A recommender's lists, each of a length of its own."""
+    """Makes a recommender's lists, each of a length of its own."""
     g = models.Graph(17)
     for i in range(LISTS):
         g.rename(g.node("Erf", g.node("Tanh", f"x{i}")), f"y{i}")

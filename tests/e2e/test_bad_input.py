@@ -37,7 +37,7 @@ def daemon(module_repository):
 
 
 def request(**changes):
-    """A good request for `bert` as a message, with parts replaced."""
+    """Makes a good request for `bert` as a message, with parts replaced."""
     message = service_pb2.ModelInferRequest(model_name=changes.get("model", "bert"),
                                             model_version=changes.get("version", ""))
     for name in changes.get("names", NAMES):

@@ -39,7 +39,7 @@ def test_one_new_position_is_not_padded(repository, rng):
         assert one[0].recipe == one[1].recipe
 
 
-# A row that hides all it has, or holds what masks do not: padding would be seen.
+# A row that hides all it has, or holds values that masks do not: padding would be seen.
 @pytest.mark.parametrize("total", ["total", "past + sequence"])
 @pytest.mark.parametrize("value", [0, -1, -7, 2])
 def test_rows_that_hide_all_are_not_padded(repository, rng, value, total):

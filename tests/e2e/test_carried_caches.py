@@ -56,7 +56,7 @@ class Carrier:
         return feeds
 
     def step(self, ids, **changes):
-        """The scores of each token; the answer's caches are the next request's."""
+        """Returns the scores of each token; the answer's caches are the next request's."""
         ids = np.asarray(ids, np.int64).reshape(self.rows, -1)
         feeds = {**self.feeds(ids), **changes}
         inputs = []

@@ -1,11 +1,11 @@
-"""What is said of padding, by reprise explain, the metric and after a restart."""
+"""The verdicts on padding, by reprise explain, the metric and after a restart."""
 
 from testing import families, models
 from testing.daemon import Daemon
 from testing.metrics import Scrape
 
 MODELS = {
-    "mixes": (models.cached_decoder, "refused", "(Softmax) normalises over sequence without a mask"),
+    "mixes": (models.cached_decoder, "refused", "(Softmax) normalises over sequence"),
     "softmax": (models.softmax_sequence, "proved", ""),
     "bert": (models.bert, "proved", ""),
     "lowest": (families.ALL["e5_optimum"], "proved", ""),
@@ -17,7 +17,7 @@ BECAUSE = {
 
 
 def verdicts(daemon):
-    """What the metric says of each model's sequence: a verdict, and what mixes positions."""
+    """Returns the metric of each model's sequence: a verdict, and the op that mixes positions."""
     found = {}
     for labels, value in Scrape(daemon.metrics_url).find("reprise_axis_verdict", axis="sequence"):
         assert value == 1

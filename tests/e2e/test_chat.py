@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import openai
 import pytest
+import requests
 import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
@@ -33,7 +34,7 @@ class Served:
         self.client = openai.OpenAI(base_url=f"{daemon.http_url}/v1", api_key="none", max_retries=0)
 
     def post(self, path, body):
-        """The status and the answer."""
+        """Returns the status and the answer."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.daemon.http_url}{path}", data, {"Content-Type": "application/json"})
         try:
@@ -105,7 +106,7 @@ def test_a_stream_joined_is_the_whole_and_has_no_half_letter(served, seed):
     assert [texts[0], texts[1]] == [choice.text for choice in whole.choices]
     assert [finishes[0], finishes[1]] == [choice.finish_reason for choice in whole.choices]
     assert usage.completion_tokens == whole.usage.completion_tokens
-    # Random bytes are no letters; what is one comes whole, so that no part ends within it.
+    # Random bytes are no letters; a letter comes whole, so that no part ends within it.
     tokens = generate(served.daemon, "m", served.tokenizer.encode("the").ids, max_tokens=120, temperature=1.5,
                       seed=seed, n=2)
     for k in range(2):
@@ -157,6 +158,40 @@ def test_a_second_chat_reads_the_pages_of_the_first(served):
     again = served.client.chat.completions.create(model="m", messages=messages, max_tokens=2)
     assert again.usage.prompt_tokens_details.cached_tokens >= 16
     assert again.model_extra["reprise"]["cached_tokens"] == again.usage.prompt_tokens_details.cached_tokens
+
+
+def test_headers_say_how_many_tokens_pages_had(served):
+    body = {"model": "m", "messages": [{"role": "user", "content": "a header " * 20}], "max_tokens": 2}
+    found = []
+    for path, more in (("/v1/chat/completions", {}), ("/v1/chat/completions", {}), ("/v1/chat/completions", {"stream": True})):
+        reply = requests.post(f"{served.daemon.http_url}{path}", json={**body, **more}, timeout=60)
+        found.append(int(reply.headers["x-reprise-cached-tokens"]))
+    assert found[0] == 0 and found[1] == found[2] >= 16
+    prompts = {"model": "m", "prompt": ["a header", "another"], "max_tokens": 2}
+    assert "x-reprise-cached-tokens" in requests.post(
+        f"{served.daemon.http_url}/v1/completions", json=prompts, timeout=60).headers
+    # The second prompt's tokens are not known when the answer begins.
+    assert "x-reprise-cached-tokens" not in requests.post(
+        f"{served.daemon.http_url}/v1/completions", json={**prompts, "stream": True}, timeout=60).headers
+
+
+def test_rendered_prompts_are_the_tokens_that_are_computed(served):
+    prompt = "the sky é"
+    ids = served.tokenizer.encode(prompt).ids
+    assert served.post("/v1/completions/render", {"model": "m", "prompt": prompt, "max_tokens": 4}) == (
+        200, [{"token_ids": ids}])
+    assert served.post("/v1/completions/render", {"model": "m", "prompt": [prompt, "a"]}) == (
+        200, [{"token_ids": ids}, {"token_ids": served.tokenizer.encode("a").ids}])
+    assert served.post("/models/m/v1/completions/render", {"prompt": [ids, [5]]}) == (
+        200, [{"token_ids": ids}, {"token_ids": [5]}])
+    status, rendered = served.post("/v1/chat/completions/render", {
+        "model": "m", "messages": CHAT, "max_tokens": 4, "temperature": 0.5, "stream": True, "unknown_member": 1})
+    assert status == 200
+    assert rendered["token_ids"] == served.post("/tokenize", {"model": "m", "messages": CHAT})[1]["tokens"]
+    answer = served.client.chat.completions.create(model="m", messages=CHAT, max_tokens=1)
+    assert len(rendered["token_ids"]) == answer.usage.prompt_tokens
+    assert served.post("/v1/completions/render", {"model": "m"})[0] == 400
+    assert served.post("/v1/chat/completions/render", {"model": "m", "messages": 1})[0] == 400
 
 
 def test_logprobs_are_told_in_the_forms_of_both(served):

@@ -36,7 +36,7 @@ class Served:
             return error.code, json.load(error)
 
     def logprobs(self, ids):
-        """The log-probabilities of all tokens after each of `ids`."""
+        """Returns the log-probabilities of all tokens after each of `ids`."""
         self.stepper.reset()
         scores = self.stepper.step(ids).astype(np.float64)
         return scores - scores.max(-1, keepdims=True) - np.log(

@@ -36,7 +36,7 @@ class GenerationBlocks(jinja2.ext.Extension):
 
 
 def environment():
-    """What transformers makes for templates."""
+    """Renders templates with transformers."""
 
     def raise_exception(message):
         raise jinja2.exceptions.TemplateError(message)
@@ -81,7 +81,7 @@ def some_tool(rng, name):
 
 
 def some_conversation(rng):
-    """A body as clients send it."""
+    """Makes a body as clients send it."""
     messages = [{"role": "system", "content": some_text(rng)}] if rng.random() < 0.4 else []
     tools = [some_tool(rng, name) for name in ("get_it", "b")[:rng.integers(0, 3)]]
     for turn in range(rng.integers(1, 4)):
@@ -103,7 +103,7 @@ def some_conversation(rng):
 
 
 def expected(template, special, body):
-    """The text, or None where the template refuses."""
+    """Returns the text, or None where the template refuses."""
     try:
         return template.render(messages=body["messages"], tools=body.get("tools"), documents=body.get("documents"),
                                add_generation_prompt=body["add_generation_prompt"], **special)

@@ -47,7 +47,7 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def _read(self, until):
-        """Takes what is shown; False where nothing more comes."""
+        """Takes more output; returns False where nothing more comes."""
         left = until - time.monotonic()
         if left <= 0 or not select.select([self._ours], [], [], left)[0]:
             return False
@@ -59,7 +59,7 @@ class Terminal:
         return bool(part)
 
     def wait_for(self, found, after=0):
-        """Waits until `found`, a text or a question about the text, holds of what is shown from `after` on."""
+        """Waits until `found`, a text or a question about the text, holds of the output from `after` on."""
         holds = (lambda text: found in text) if isinstance(found, str) else found
         until = time.monotonic() + self._wait_s
         while not holds(self.text[after:]):
@@ -126,7 +126,7 @@ def test_the_person_gives_the_results_of_tools(models, tmp_path, where):
         terminal.write("what is there?\n")
         shown = terminal.wait_for("get_it = ")
         assert 'get_it {"place": "here"}' in shown and "<tool_call>" not in shown
-        # The model is told the result, and calls again; nobody answers.
+        # The model is told the result, and calls again; no answer follows.
         asked = len(terminal.text)
         terminal.write("a house\n")
         assert 'get_it {"place": "here"}' in terminal.wait_for("get_it = ", asked)

@@ -1,4 +1,4 @@
-"""`reprise check` needs no server, and says what a server would say."""
+"""`reprise check` needs no server, and says the same as a server would."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ def check(path, *flags):
 
 
 def many_reasons():
-    """An op nobody has, one of another domain, one over a dtype that it does not take, a string."""
+    """Makes an unknown op, one of another domain, one over a dtype that it does not take, a string."""
     g = models.Graph(17)
     g.nodes += [
         helper.make_node("Erf", ["ids"], ["e"], name="integer_erf"),
@@ -127,7 +127,7 @@ def test_an_older_opset_without_axes_is_checked(tmp_path):
 
 
 def on_a_terminal(columns, *arguments):
-    """The lines that the program shows there."""
+    """Returns the lines that the program shows there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     with subprocess.Popen([BUILD / "reprise", *arguments], stdin=subprocess.DEVNULL, stdout=theirs,

@@ -8,7 +8,7 @@ from testing.clients import together
 from testing.inference import assert_same_answer, infer, reference
 
 MODELS = {**classic.all_models(), "mapped": lambda: classic.mapped(np.random.default_rng(5))}
-# What these read must be there; the others know what to do with missing numbers.
+# Members that these read must be there; the others know how to treat missing numbers.
 WHOLE = {"support", "support_votes", "support_poly", "codes", "forest", "forest_of_two",
          "softmax_zero", "neighbours", "neighbours_by_blocks"}
 

@@ -146,7 +146,7 @@ def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     shouted = daemon.reprise("dump", "--recipe", answer.recipe.upper())
     assert shouted.splitlines()[0] == dump.splitlines()[0] == f"recipe {answer.recipe}"
     assert "input_ids" in dump and "gemm" in dump
-    # Places with offset and bytes, none of them empty: what launches read and write.
+    # Places with offset and bytes, none of them empty: the operands of launches.
     places = re.findall(r"(?:arena|input|output)\[(\d+)\+(\d+)\]", dump)
     assert len(places) > 50 and all(int(bytes_) > 0 for _, bytes_ in places)
     parameters = re.findall(r"param\[(\d+),(\d+)\]", dump)
@@ -166,7 +166,7 @@ def test_demo_replays_all_sentences_and_pairs_are_alike(daemon):
                           f"127.0.0.1:{daemon.metrics_port}")
     labels = [s["label"] for s in json.loads(sentences.read_text())["sentences"]]
     second = text.split("Second pass")[1].split("Cosine")[0]
-    # A larger recipe may be what is ready on a daemon that others have used: a replay as well.
+    # A larger recipe may be ready on a daemon that others have used: a replay as well.
     assert second.count("replayed") + second.count("larger") == len(labels) >= 12
     matrix = text.split("embeddings:")[1].split("From http")[0].strip().splitlines()[2:]
     values = np.array([[float(v) for v in line[len(label):].split()]

@@ -1,4 +1,4 @@
-"""What both programs say of their own command lines: help, manual pages, completion."""
+"""The command lines that both programs describe: help, manual pages, completion."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def script(tmp_path):
 
 
 def completed_by_bash(path, program, *words):
-    """What bash offers after `words`, the last of them unfinished."""
+    """Returns the words that bash offers after `words`, the last of them unfinished."""
     line = "COMP_WORDS=({}); COMP_CWORD={}".format(
         " ".join(f"'{word}'" for word in (program, *words)), len(words))
     call = f". {path}; {line}; _{program}; printf '%s\\n' \"${{COMPREPLY[@]}}\""

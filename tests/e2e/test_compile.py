@@ -71,7 +71,7 @@ def test_recipes_are_compiled_for_the_features_of_another_machine(repository, rn
     with Daemon(repository, *flags) as daemon:
         answer = infer(daemon.client(), "bert", text_inputs(NAMES, 1, 9, rng, 200))
         assert (answer.capture, compiles_of(daemon)) == ("replayed", 0)
-    # The features of this machine are other ones: it captures anew, before it is ready, those that are meant
+    # The features of this machine are other ones: it captures again, before it is ready, those that are meant
     # to be used.
     with Daemon(repository, "--frozen", "--recipe-cache", store, "--gemm-provider", "own") as daemon:
         assert re.search(r"could not find recipe \w+ \(b1_s16\): it was stored for another device", daemon.log())
@@ -84,7 +84,7 @@ def test_recipes_are_compiled_for_the_features_of_another_machine(repository, rn
 
 def test_a_model_file_by_itself_and_what_cannot_be_compiled(repository, rng, tmp_path):
     path = repository.add("bert", models.bert(), config=config())
-    # The config.pbtxt beside a file counts, not that of the repository.
+    # The config.pbtxt beside a file counts, not the repository's.
     for beside, binding in [(None, "segments=8,tokens=16"), (config(), "batch=1,sequence=16")]:
         if beside is not None:
             (path.parent / "config.pbtxt").write_text(beside)

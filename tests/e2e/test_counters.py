@@ -1,4 +1,4 @@
-"""What the metrics count is what the response parameters say."""
+"""The metrics count the same as the response parameters say."""
 
 import threading
 
@@ -30,7 +30,7 @@ def capture_every_bucket(client, model, rng):
 
 @pytest.fixture(scope="module")
 def warm(module_repository):
-    """A daemon in which every bucket of `bert` was captured."""
+    """Starts a daemon in which every bucket of `bert` was captured."""
     module_repository.add("bert", models.bert(), config=PADDED)
     with Daemon(module_repository) as daemon:
         capture_every_bucket(daemon.client(), "bert", np.random.default_rng(1))

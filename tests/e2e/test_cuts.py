@@ -16,7 +16,7 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
 def encoder():
-    """The hidden states of the tokens that are not masked, [tokens, hidden], and where they are."""
+    """Makes the hidden states of the tokens that are not masked, [tokens, hidden], and where they are."""
     model = models.bert(outputs=("last_hidden_state",))
     model.graph.node.extend([
         helper.make_node("NonZero", ["attention_mask"], ["where"], name="find_tokens"),
@@ -43,7 +43,7 @@ def longest():
 
 
 def best():
-    """As many of the best scores of each row as the mask has ones in its first row, doubled."""
+    """Makes as many of the best scores of each row as the mask has ones in its first row, doubled."""
     g = models.Graph(13)
     first = g.node("Slice", "mask", g.ints(0), g.ints(1), g.ints(0))
     k = g.node("ReduceSum", first, g.ints(0, 1), keepdims=0)
@@ -56,7 +56,7 @@ def best():
 
 
 def words():
-    """Of the words kept, the distinct ones, their vectors times a matrix; of these the positive."""
+    """Makes, of the words kept, the distinct ones, their vectors times a matrix; of these the positive."""
     g = models.Graph(13)
     rng = np.random.default_rng(3)
     kept = g.node("Compress", "ids", "keep", axis=0)
@@ -86,7 +86,7 @@ def boxes():
 
 
 def choice():
-    """A row at a time where the sum is positive, else something of another shape."""
+    """Makes a row at a time where the sum is positive, else something of another shape."""
     g = models.Graph(13)
     total = g.node("ReduceSum", "x", keepdims=0)
     then = helper.make_graph(
@@ -196,7 +196,7 @@ def test_data_that_does_not_fit_is_the_clients_error(daemon):
         infer(daemon.client(), "words", inputs)
     assert "INVALID_ARGUMENT" in str(caught.value.status())
     assert "77" in caught.value.message() and "Unique" in caught.value.message()
-    # It harmed nobody else.
+    # It harmed no other request.
     inputs["keep"] = np.array([True, False, False])
     assert infer(daemon.client(), "words", inputs).outputs["counts"].tolist() == [1]
 
@@ -215,7 +215,7 @@ def test_counts_behind_a_cut_share_few_recipes_where_padding_is_proved(daemon, p
         ids = rng.permutation(40)[:count]
         inputs = {"ids": ids, "keep": np.ones(count, bool)}
         assert_same_answer(infer(client, "words", inputs).outputs, reference(paths["words"], inputs), count)
-    # Five buckets of what comes before; 16, 24 and 32 behind it, and the sizes that came first.
+    # Five buckets of the part before; 16, 24 and 32 after it, and the sizes that came first.
     assert compiles() - before <= 10
     text = daemon.reprise("explain", "words")
     assert "section after" in text
@@ -254,7 +254,7 @@ def parameter(name, value):
 
 
 def scoped():
-    """Two layers whose nodes have names."""
+    """Makes two layers whose nodes have names."""
     g, rng = models.Graph(17), np.random.default_rng(0)
     hidden = g.node("Relu", g.node("MatMul", "x", g.const(rng.normal(0, 1, (16, 32)))))
     g.rename(g.node("Tanh", g.node("MatMul", hidden, g.const(rng.normal(0, 1, (32, 4))))), "y")

@@ -1,4 +1,4 @@
-"""The dashboard and the rules mean what they say: a real Prometheus evaluates every expression."""
+"""The dashboard and the rules are true: a real Prometheus evaluates every expression."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from testing.prometheus import RULES, Prometheus
 from testing.web import dashboard
 
 DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
-# What Grafana puts in for its variables; scrapes are 200 ms apart here.
+# The values that Grafana puts in for its variables; scrapes are 200 ms apart here.
 VARIABLES = {"$__rate_interval": "20s", "$model": ".*", "$job": ".*", "$instance": ".*"}
 
 
@@ -36,7 +36,7 @@ def expressions():
 
 
 def rules():
-    """Every recording and alert rule."""
+    """Returns every recording and alert rule."""
     return [rule for path in RULES
             for group in yaml.safe_load(path.read_text()).get("groups", [])
             for rule in group["rules"]]
@@ -65,7 +65,7 @@ def ask_for_all_kinds(daemon):
 
 @pytest.fixture(scope="module")
 def prometheus(module_repository, tmp_path_factory):
-    """A Prometheus that has seen two daemons with three models each: an encoder that takes texts, a decoder, and
+    """Starts a Prometheus that has seen two daemons with three models each: an encoder of texts, a decoder, and
     one that keeps state. Scrapes are those without --metrics-detail."""
     hub.Folder(module_repository.root / "bert").sentence_transformer()
     module_repository.add("gpt", decoders.make("gqa"))
@@ -138,7 +138,7 @@ def test_every_panel_can_be_drawn(prometheus, path, tmp_path):
 def test_rule_is_evaluated_over_metrics_that_exist(prometheus, name, rule):
     metric = r"[a-zA-Z_:][\w:]*reprise_[\w:]+|\b(?:reprise|nv|process)_\w+|\bup\b"
     named = set(re.findall(metric, rule["expr"]))
-    # What a rule records is there from its first evaluation on, which comes after the first scrape.
+    # A rule's record is there from its first evaluation on, which comes after the first scrape.
     for recorded in sorted({n for n in named if ":" in n} | ({name} if "record" in rule else set())):
         prometheus.wait_for(f"count({recorded})", lambda v: v > 0)
     answer = prometheus.get("/api/v1/query", query=rule["expr"])

@@ -163,7 +163,7 @@ def corners(boxes):
 
 
 def matched(objects, labels):
-    """As the reference implementation of SSD encodes them: [8732, 4] and [8732]."""
+    """Encodes boxes as the reference implementation of SSD does: [8732, 4] and [8732]."""
     defaults = ssd300()
     a, b = objects[:, None], corners(defaults)[None]
     sides = np.clip(np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2]), 0, None)

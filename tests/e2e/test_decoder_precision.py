@@ -26,7 +26,7 @@ def parameters(precision):
 
 
 def scores(daemon, text):
-    """The log-probabilities of a text's tokens after the first, and of ten greedy ones; the text."""
+    """Returns the log-probabilities of a text's tokens after the first, and of ten greedy ones; the text."""
     reply = requests.post(f"{daemon.http_url}/v1/completions", timeout=300, json={
         "model": "smollm2", "prompt": text, "max_tokens": 10, "echo": True, "logprobs": 0, "temperature": 0})
     assert reply.status_code == 200, reply.text
@@ -36,7 +36,7 @@ def scores(daemon, text):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Of each precision: answers alone and beside others, and the bytes of parameters."""
+    """Returns for each precision: answers alone and beside others, and the bytes of parameters."""
     answers = {}
     for precision in PRECISIONS:
         folder = tmp_path_factory.mktemp(precision)

@@ -16,7 +16,7 @@ X = {"x": np.ones((2, 32), np.float32)}
 
 
 def clipped(high=0.7, columns=32, opset=17, seed=0):
-    """A product, cut to a range whose upper end is a constant."""
+    """Makes a product, cut to a range whose upper end is a constant."""
     g = models.Graph(opset)
     weights = np.random.default_rng(seed).normal(0, 1, (32, columns))
     product = g.node("MatMul", "x", g.const(weights))

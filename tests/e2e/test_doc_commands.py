@@ -1,4 +1,4 @@
-"""README.md and docs/ are true: their blocks of commands run as they stand, and print what the pages say."""
+"""README.md and docs/ are true: their blocks of commands run as they stand, and print the pages' output."""
 
 import collections
 import dataclasses

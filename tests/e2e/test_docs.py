@@ -1,13 +1,12 @@
-"""The documents are true: links, flags, parameters, metrics, routes and commands are those that there are.
+"""The documents are true: flags, parameters, metrics, routes and commands are the real ones.
 
-Tables are held to the lists in the code both ways; names elsewhere in a page must be names that there are.
-What the blocks of commands do is the matter of test_doc_commands.py."""
+Tables are held to the lists in the code both ways; names elsewhere in a page must be real names. Pages by
+themselves are the matter of test_doc_pages.py, the effects of blocks of commands of test_doc_commands.py."""
 
 import json
 import re
 import subprocess
 import urllib.request
-from xml.etree import ElementTree
 
 import pytest
 
@@ -15,129 +14,12 @@ from testing import models
 from testing import docs
 from testing.daemon import (BUILD, SOURCE, Daemon, commands_of, flags_of_reprised, reprise,
                             run_reprised)
+from testing.docs import MANUAL, name_of, section, table_rows
 from testing.metrics import Scrape
 
-# Of the tree, but what is built or downloaded into it.
-PAGES = sorted(path for path in SOURCE.rglob("*.md")
-               if not {"build", ".cache", ".git"} & set(path.relative_to(SOURCE).parts))
 CONFIGURATION = (SOURCE / "docs/configuration.md").read_text()
 METRICS = (SOURCE / "docs/metrics.md").read_text()
 SERVING = (SOURCE / "docs/serving.md").read_text()
-# Of users: what they name must be there.
-MANUAL = [*docs.PAGES, SOURCE / "deploy/README.md"]
-
-
-def name_of(page):
-    return str(page.relative_to(SOURCE))
-
-
-def without_code(text):
-    """`text` without code blocks and code in lines: what a reader sees of markup in them is no link."""
-    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
-
-
-def links(page):
-    """(file, anchor) of each link of `page` that leads into this tree."""
-    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
-        if "://" in target or target.startswith("mailto:"):
-            continue
-        path, _, anchor = target.partition("#")
-        yield (page.parent / path).resolve() if path else page, anchor
-
-
-def anchors(page):
-    """What headings are linked by, as GitHub makes it: small letters, hyphens for spaces, and no
-    other signs; the second heading of a name gets `-1`."""
-    found = []
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
-    for heading in re.findall(r"^#+ +(.*?) *$", text, re.M):
-        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        double = found.count(slug)
-        found.append(f"{slug}-{double}" if double else slug)
-    return found
-
-
-def table_rows(text):
-    """Lines of tables that begin with a name."""
-    return "\n".join(line for line in text.splitlines() if line.startswith("| `"))
-
-
-def section(text, heading):
-    """From `heading` to the next one of its level or above it."""
-    level = len(heading.split()[0])
-    return re.split(rf"^#{{1,{level}}} ", text.split(f"\n{heading}\n")[1], flags=re.M)[0]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_to_files_and_headings(page):
-    broken = [f"{path}#{anchor}" for path, anchor in links(page)
-              if not path.exists()
-              or (anchor and (path.suffix != ".md" or anchor not in anchors(path)))]
-    assert broken == []
-
-
-def braces(path):
-    """`path` with each word of its braces: "ops/{a,b}.h" is "ops/a.h" and "ops/b.h"."""
-    match = re.search(r"\{([^{}]*)\}", path)
-    if match is None:
-        return [path]
-    return [whole for word in match.group(1).split(",")
-            for whole in braces(path[:match.start()] + word.strip() + path[match.end():])]
-
-
-def named_paths(page):
-    """The files and folders of this tree that `page` names in code, from the root. Words in capitals
-    stand for a name of the reader's own."""
-    tops = {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"build"}
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
-    for code in re.findall(r"`([^`\n]+)`", text):
-        for word in code.split():
-            word = word.partition("#")[0].rstrip(".,;:")
-            if word.split("/")[0] in tops and "/" in word and not re.search(r"\b[A-Z]{2,}\b|<", word):
-                yield from braces(word)
-
-
-def exists_in_tree(path):
-    """A source may be named without its ending: "runtime/engine/model/model"."""
-    return any(any(SOURCE.glob(path.rstrip("/") + ending)) for ending in ("", ".h", ".cc", ".py"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_paths_that_pages_name_exist(page):
-    assert [path for path in named_paths(page) if not exists_in_tree(path)] == []
-
-
-def test_guides_name_many_paths():
-    """The test above sees what the guides name: a row of their tables that has no path helps nobody."""
-    assert len(set(named_paths(SOURCE / "CONTRIBUTING.md"))) > 60
-
-
-def test_pages_are_found_from_readme():
-    """All of docs/, and whatever else has a README, within a few links."""
-    seen, new = set(), {SOURCE / "README.md"}
-    while new:
-        seen |= new
-        new = {path for page in new for path, _ in links(page)
-               if path.suffix == ".md" and path.exists()} - seen
-    assert [name_of(page) for page in PAGES if page.parent == SOURCE / "docs"
-            and page not in seen] == []
-    assert len(seen) > 10
-
-
-def test_every_page_is_in_both_lists_of_pages():
-    pages = {page.name for page in (SOURCE / "docs").glob("*.md")} - {"README.md"}
-    rows = table_rows((SOURCE / "docs/README.md").read_text().replace("| [", "| `["))
-    assert set(re.findall(r"^\| `\[([\w.]+)\]", rows, re.M)) == pages
-    listed = section((SOURCE / "README.md").read_text(), "## Where everything is")
-    assert set(re.findall(r"\[docs/([\w.]+)\]", listed)) == pages | {"README.md"}
-
-
-def test_pictures_are_whole_and_shown():
-    pictures = set((SOURCE / "docs").glob("*.svg"))
-    shown = {path for page in docs.PAGES for path, _ in links(page) if path.suffix == ".svg"}
-    assert shown == pictures and len(pictures) > 4
-    for picture in pictures:
-        assert ElementTree.parse(picture).getroot().tag.endswith("svg"), picture.name
 
 
 def test_flags_are_those_of_the_daemon():
@@ -164,7 +46,7 @@ def test_hints_are_those_of_the_server():
 
 
 def rows_of_members():
-    """The table of folder_members.cc as docs have its rows."""
+    """Returns the table of folder_members.cc as docs have its rows."""
     source = (SOURCE / "server/hub/folder_members.cc").read_text()
     words = dict(re.findall(r'constexpr char (k\w+)\[\] =\s*"([^"]*)";', source))
     rows = []
@@ -211,7 +93,7 @@ def test_reasons_of_a_compile_are_those_of_the_engine():
 
 @pytest.fixture(scope="module")
 def running(module_repository):
-    """What a daemon with one model says of itself: a scrape, and its routes."""
+    """Starts a daemon with one model: its scrape, and its routes."""
     module_repository.add("bert", models.bert())
     with Daemon(module_repository) as daemon:
         return Scrape(daemon.metrics_url), described_routes(daemon)
@@ -250,7 +132,7 @@ def commands(page):
 
 
 def known_words(program, arguments):
-    """What `--help` says of the command that `arguments` call."""
+    """Returns the `--help` of the command that `arguments` call."""
     if program == "reprised":
         return subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
                               check=True).stdout
@@ -258,7 +140,7 @@ def known_words(program, arguments):
     return reprise(*command, "--help")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in docs.PAGES_OF_TREE if any(commands(page))], ids=name_of)
 def test_commands_have_the_flags_that_they_are_shown_with(page):
     for program, arguments in commands(page):
         real = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", known_words(program, arguments)))
@@ -267,7 +149,7 @@ def test_commands_have_the_flags_that_they_are_shown_with(page):
 
 
 def test_the_table_of_operators_is_that_of_the_rows():
-    """What docs/models.md says of each fact is what `reprise check --ops` counts and lists."""
+    """Docs/models.md says of each fact the same as `reprise check --ops` counts and lists."""
     said = {}
     for row in section((SOURCE / "docs/models.md").read_text(), "### Facts of an operator").splitlines():
         cells = [cell.strip() for cell in row.strip("| ").split(" | ")]
@@ -282,11 +164,11 @@ def test_the_table_of_operators_is_that_of_the_rows():
         if said[fact][1] != "see the command":
             assert said[fact][1] == ops, fact
     # The matrix has a line for each op, and a column for each fact.
-    assert re.search(r"^Det +rule +last dims +last dims +fixed +- +fast$", printed, re.M)
+    assert re.search(r"^Det +map +last dims +last dims +fixed +- +fast$", printed, re.M)
 
 
 def defaults_of_flags():
-    """The default of each flag of the daemon that its manual page names, by flag."""
+    """Returns the default of each flag of the daemon that its manual page names, by flag."""
     page = run_reprised("--man").stdout.replace("\\-", "-")
     return dict(re.findall(r"^\\fB(--[a-z][\w-]*)\\fR.*\n.*[(;] ?default ([^;)]+)[;)]", page, re.M))
 
@@ -328,7 +210,7 @@ def test_routes_are_those_of_the_server(routes):
         paths, methods = row.split(" | ")[:2]
         before = ""
         for path in re.findall(r"`([^`]+)`", paths):
-            # ".../unload" is that of the path before it.
+            # ".../unload" follows the path before it.
             path = path.replace("...", before.rpartition("/")[0]) if path.startswith("...") else path
             named |= {(method, path) for method in methods.split(", ")}
             before = path
@@ -386,7 +268,7 @@ def test_parameters_of_generation_are_those_of_the_server():
     real = set(re.findall(r'^    \{"(\w+)",', source, re.M))
     rows = table_rows(section((SOURCE / "docs/generation.md").read_text(), "## Asking"))
     named = {name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    # What Triton's clients send by themselves.
+    # The parameters that Triton's clients send by themselves.
     assert named == real - {"stream", "triton_enable_empty_final_response"}
 
 
@@ -409,7 +291,7 @@ def test_rights_and_limits_are_those_of_keys():
 
 
 def code_of(page):
-    """The code in lines and in blocks of a page, with what each block is written in."""
+    """Returns the code in lines and in blocks of a page, with the language of each block."""
     for block in docs.blocks(page):
         yield block.text
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
@@ -424,7 +306,7 @@ FOREIGN = re.compile(r"\b(docker|kubectl|cmake|ctest|curl|cp|mkdir|install|syste
 
 @pytest.fixture(scope="module")
 def known_flags():
-    """Of the daemon, of all commands, and of the scripts of this tree."""
+    """Returns the flags of the daemon, of all commands, and of the scripts of this tree."""
     known = flags_of_reprised()
     names = commands_of()
     stores = commands_of("store")
@@ -469,57 +351,3 @@ def test_parameters_that_pages_name_are_there(page):
     unknown = {name for name in named
                if name not in real and name.rpartition(".")[0] not in real}
     assert unknown == set()
-
-
-# What the field calls it, where a page says how it is here.
-TERMS = {
-    "docs/generation.md": ["KV cache", "paged attention", "continuous batching", "prefix caching",
-                           "speculative decoding", "preemption"],
-    "docs/recipes.md": ["autotuning", "constant folding", "graph break", "guard"],
-    "docs/padding.md": ["padding mask", "valid length"],
-    "docs/serving.md": ["load shedding"],
-    "docs/configuration.md": ["load shedding", "autotuning", "speculative decoding", "KV cache"],
-    "docs/models.md": ["graph break", "KV cache"],
-}
-
-
-@pytest.mark.parametrize("page", sorted(TERMS))
-def test_pages_name_the_terms_of_the_field(page):
-    text = docs.squeezed((SOURCE / page).read_text()).lower()
-    assert [term for term in TERMS[page] if term.lower() not in text] == []
-    glossary = (SOURCE / "docs/README.md").read_text().lower()
-    assert [term for term in TERMS[page] if term.lower() not in glossary] == []
-
-
-# Words that a stranger reads twice; docs/style.md says what to write instead, and quotes them.
-HARD_WORDS = re.compile(r"\b(behind|that of|anew|hangs? on|within as long|whoever|somebody|nobody)\b", re.I)
-
-
-@pytest.mark.parametrize("page", [page for page in MANUAL if page.name != "style.md"], ids=name_of)
-def test_pages_are_in_plain_words(page):
-    text = docs.squeezed(without_code(page.read_text()))
-    assert [text[max(0, m.start() - 30):m.end() + 20] for m in HARD_WORDS.finditer(text)] == []
-
-
-def test_help_is_in_plain_words():
-    texts = [subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
-                            check=True).stdout]
-    names = commands_of()
-    texts += [reprise(name, "--help") for name in names]
-    parameters = (SOURCE / "server/config/model_parameters.cc").read_text()
-    texts += ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parameters.split("kParameters[] = {")[1]))]
-    hard = [text[max(0, m.start() - 40):m.end() + 20] for text in map(docs.squeezed, texts)
-            for m in HARD_WORDS.finditer(text)]
-    assert hard == [] and len(texts) > 15
-
-
-def test_benchmarks_build_what_they_run():
-    """After deploy/demo a build folder lacks most programs: each `run` builds its own, and README names one command."""
-    for run in (SOURCE / "tests/bench").glob("*/run"):
-        text = run.read_text()
-        if "build/release" in text or "Builds release" in text:
-            assert "build release -- " in text and "Builds release" in text, run
-    target = re.search(r"add_custom_target\(benchmarks DEPENDS ([^)]*)\)", (SOURCE / "tests/bench/CMakeLists.txt").read_text())
-    programs = re.findall(r"add_executable\((\w+)", (SOURCE / "tests/bench/CMakeLists.txt").read_text())
-    assert sorted([*programs, "reprised", "reprise"]) == sorted(target[1].split())
-    assert "--target benchmarks" in (SOURCE / "tests/bench/README.md").read_text()

@@ -1,4 +1,4 @@
-"""`reprise dynamicity`: what arrives at a server, or stands in a file, and what follows from it."""
+"""`reprise dynamicity`: the sizes that arrive at a server, or stand in a file, and the advice about them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What eager runs prepare has bytes of its own: beyond them the least recently used goes, answers stay right."""
+"""Ops that eager runs prepare have bytes of their own: beyond them the least recently used goes, answers stay right."""
 
 
 import numpy as np
@@ -88,7 +88,7 @@ def test_without_room_everything_is_prepared_anew_and_answers(repository, rng, l
 
 
 def test_shapes_seen_once_of_a_model_that_is_never_padded_stay_in_their_room(repository, rng):
-    """Beyond reprise.max_exact a shape that is new runs eagerly, whoever asked for it."""
+    """Beyond reprise.max_exact a shape that is new runs eagerly, whichever request asked for it."""
     path = repository.add("model", models.mixes_sequence(),
                           config='parameters { key: "reprise.max_exact" value { string_value: "2" } }\n'
                                  'parameters { key: "reprise.padding.sequence" value { string_value: "off" } }')

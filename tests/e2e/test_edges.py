@@ -132,7 +132,7 @@ def grid_sample(mode, padding):
 
 
 # onnxruntime turns infinity into an integer, which is nothing that C++ defines; here it lies beyond
-# the border, where zeros are, or what the border holds.
+# the border, where zeros are, or the border's own values.
 @pytest.mark.parametrize("mode, padding, want", [
     ("linear", "zeros", [0, 0]), ("nearest", "zeros", [0, 0]), ("cubic", "zeros", [0, 0]),
     ("linear", "border", [9, 12]), ("cubic", "border", [9, 12.375])])

@@ -141,7 +141,7 @@ def test_colbert_of_pylate(tmp_path):
             refused = post(daemon, path, **body)
             assert refused.status_code in (400, 422) and why in refused.text, refused.text
             assert refused.status_code == 400 or "tokens" in refused.text
-        # The tensors of a text are those of its own tokens.
+        # The tensors of a text are computed from its own tokens.
         metadata = daemon.client().get_model_metadata("colbert")
         assert [output.name for output in metadata.outputs] == ["token_embeddings"]
 

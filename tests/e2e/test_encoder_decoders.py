@@ -173,7 +173,7 @@ def test_files_beside_the_model_say_how_answers_begin_and_end(tmp_path, rng):
 
 
 def test_behind_ids_of_the_client_nothing_is_forced_twice(tmp_path, rng):
-    """Places of forced ids are those of the whole sequence; what is suppressed first is the first new id."""
+    """Places of forced ids are counted in the whole sequence; ids suppressed first are not the first new id."""
     steppers = {name: write(tmp_path / name, "t5") for name in ("task", "bos")}
     asked = prompt(rng, "t5", 9)
     given = {"task": [0, 50, 11, 12], "bos": [0, 7]}
@@ -191,7 +191,7 @@ def test_behind_ids_of_the_client_nothing_is_forced_twice(tmp_path, rng):
                 expected = free[name] if beams == 1 else steppers[name].beams(asked, 2, 6, start=tuple(ids))[0]
                 answer = generate(daemon, name, asked, max_tokens=6, num_beams=beams, decoder_input_ids=ids)
                 assert answer["token_ids"] == expected, (name, beams)
-        # What the client leaves open is forced.
+        # The ids that the client leaves open are forced.
         answer = generate(daemon, "task", asked, max_tokens=6, decoder_input_ids=[0, 50])
         assert answer["token_ids"] == [11, 12] + free["task"][:4]
         assert generate(daemon, "task", asked, max_tokens=6)["token_ids"][1:3] == [11, 12]

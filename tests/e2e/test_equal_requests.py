@@ -1,4 +1,4 @@
-"""Equal requests get equal bits: alone, asked again behind found pages, in a crowd, in other chunks, on each ISA."""
+"""Equal requests get equal bits: alone, asked again after found pages, in a crowd, in other chunks, on each ISA."""
 
 import concurrent.futures
 import pathlib
@@ -12,7 +12,7 @@ from testing.narrow_weights import FORMS, narrow
 from testing.tokens import generate
 
 CONTEXT = 192
-# What each cap adds, by a flag of /proc/cpuinfo that shows it.
+# The sets that each cap adds, by a flag of /proc/cpuinfo that shows it.
 CAPS = {"baseline": "sse2", "avx2": "avx2", "avx2_vnni": "avx_vnni", "avx512": "avx512dq", "avx512_vnni": "avx512_vnni",
         "avx512_bf16": "avx512_bf16", "amx": "amx_tile"}
 FLAGS = set(pathlib.Path("/proc/cpuinfo").read_text().split("flags")[1].split("\n")[0].split())
@@ -73,7 +73,7 @@ def ask(daemon, name, ids, **more):
 
 
 def differing(daemon, name, rng):
-    """How many answers differ from those of requests that were alone, by the way in which they were asked."""
+    """Returns how many answers differ from answers to single requests, by the way in which they were asked."""
     asked = prompts(rng)
     alone = [ask(daemon, f"{name}_whole", ids, cache_salt=f"alone {i}") for i, ids in enumerate(asked)]
     wrong = {}

@@ -16,7 +16,7 @@ OPTIONS = {"sincos": dict(turned=8), "looped": dict(turned=8)}
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A daemon with a model of each form, and onnxruntime beside each."""
+    """Starts a daemon with a model of each form, and onnxruntime beside each."""
     root = tmp_path_factory.mktemp("exported")
     steppers = {}
     for form in exported.FORMS:

@@ -1,4 +1,4 @@
-"""`reprise feed`: Pillow's pixels bit for bit, data sets, batches of one size, and a model behind it."""
+"""`reprise feed`: Pillow's pixels bit for bit, data sets, batches of one size, and a model that reads them."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def paths_of(folder):
 
 
 def load(images, transforms, tmp_path, *flags, check=True):
-    """What the loader makes of the images, and its stderr."""
+    """Returns the loader's batches of the images, and its stderr."""
     file = tmp_path / "loaded.npy"
     done = reprise("feed", "-", images, "--load-only", "--save", file, "--transforms", transforms,
                    *flags, check=False)

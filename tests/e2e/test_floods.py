@@ -1,4 +1,4 @@
-"""Clients that flood, stall or never read: what they can make the server keep is bounded."""
+"""Clients that flood, stall or never read: the server keeps a bounded amount for them."""
 
 import struct
 import time
@@ -179,7 +179,7 @@ def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, g
                 cut.append((time.monotonic() - began, stream))
             if len(cut) == calls:
                 break
-    # Each call has its time, once it has begun; those behind the first ones had to wait.
+    # Each call has its time, once it has begun; those after the first ones had to wait.
     assert sorted(stream for _, stream in cut) == list(range(1, 2 * calls, 2))
     assert cut[0][0] < 10 and cut[-1][0] - cut[0][0] > 2
     assert growth() < SLACK_BYTES
@@ -262,7 +262,7 @@ def test_messages_come_to_calls_that_began_before_others(daemon, window):
 
 
 def grpc_body(size):
-    """A call whose message is not whole yet."""
+    """Makes a call whose message is not whole yet."""
     body = h2.message(b"x" * size, length=2 * size)
     return h2.PREFACE + h2.settings() + h2.frame(h2.SETTINGS, h2.ACK, 0) + h2.frame(
         h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(INFER)) + b"".join(

@@ -1,4 +1,4 @@
-"""What the files of a folder say is done, as sentence-transformers and transformers do it, or refused by
+"""Everything that the files of a folder say is done, as sentence-transformers and transformers do it, or refused by
 name."""
 
 import json
@@ -10,7 +10,7 @@ import requests
 
 from testing.daemon import BUILD, Daemon, reprise
 from testing.hub import HIDDEN, Folder, sigmoid, softmax
-from testing.hub_modules import (Dense, LayerNorm, Normalize, Pooling, run_modules, write_modules)
+from testing.hub.modules import (Dense, LayerNorm, Normalize, Pooling, run_modules, write_modules)
 from testing.tiny_texts import IDENTITY, TinyFolder
 
 TEXTS = ["a", "The quick brown fox jumps over the lazy dog.", "日本語 and 한국어 " * 5]
@@ -180,7 +180,7 @@ def test_a_vector_that_is_nan_or_infinite_is_an_error_that_names_the_text(tmp_pa
         assert post(daemon, "/v1/embeddings", model="m", input=["a", "b"]).ok
 
 
-# Python's own lower case is what is right: one letter that becomes two, one that depends on its place.
+# Python's own lower case is the standard: one letter that becomes two, one that depends on its place.
 UPPER = ["É", "ΟΔΟΣ", "ΣΑΣ", "ДОМ", "ԲԱ", "Ｗ", "ẞ", "İ"]
 
 

@@ -1,4 +1,4 @@
-"""--gemm-provider decides who multiplies; the answers are the same, and a dump says who did."""
+"""--gemm-provider decides which library multiplies; the answers are the same, and a dump names it."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def test_an_unknown_provider_is_a_wrong_flag(tmp_path):
     assert done.returncode == 2 and "openblas" in done.stderr
 
 
-# What OpenBLAS is to the loader, without products.
+# A library that the loader takes for OpenBLAS, without products.
 STUB = r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,7 +36,7 @@ def prompt(rng, length):
 
 
 def post(daemon, model, body):
-    """The status and the answer."""
+    """Returns the status and the answer."""
     request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", json.dumps(body).encode())
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -53,7 +53,7 @@ def resident(daemon):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A daemon with a model of each form, and onnxruntime beside each."""
+    """Starts a daemon with a model of each form, and onnxruntime beside each."""
     root = tmp_path_factory.mktemp("decoders")
     steppers = {}
     for form, layout in LAYOUTS.items():
@@ -383,7 +383,7 @@ def test_a_client_that_leaves_gives_its_pages_back(served, rng):
 @pytest.mark.parametrize("form", ["gqa", "alibi", "onnx"])
 @pytest.mark.parametrize("dtype, bound", [("bf16", 0.05), ("int8", 0.1)])
 def test_rounded_pages_take_less_and_change_scores_a_little(tmp_path, rng, form, dtype, bound):
-    """The tokens of float32 are forced: scores are compared behind the same text."""
+    """Forces the tokens of float32: scores are compared after the same text."""
     layout = LAYOUTS[form]
     model = decoders.make(form, **layout)
     path = tmp_path / "model.onnx"

@@ -20,7 +20,7 @@ def config(**parameters):
 
 
 def slow(seed=0, context=512):
-    """A step takes about a millisecond."""
+    """Makes a model whose step takes about a millisecond."""
     return decoders.make("gqa", heads=8, size=64, layers=3, context=context, seed=seed)
 
 

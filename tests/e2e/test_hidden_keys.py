@@ -78,14 +78,14 @@ POOLED, TOKENS, X = ["batch", WIDTH], ["batch", "sequence", WIDTH], ("x", Tensor
 
 
 def words_alone(opset, low, way):
-    """Attention pooling over what is no special token, as sentence encoders of BERT do."""
+    """Attention pooling over all but special tokens, as sentence encoders of BERT do."""
     g = Pooling(opset)
     keep = g.node("And", g.more("input_ids", SEP), g.counts())
     return g.finish(g.pool(g.embed(), keep, low, way), [IDS, MASK], POOLED)
 
 
 def words_attended(opset, low, way):
-    """Every token attends to words alone."""
+    """Makes attention in which every token attends to words alone."""
     g = Pooling(opset)
     keep = g.unsqueeze(g.node("And", g.counts(), g.more("input_ids", SEP)), 1)
     return g.finish(g.attend(g.embed(), keep, low, way), [IDS, MASK], TOKENS)
@@ -140,7 +140,7 @@ def pooled(opset, low, way):
 
 
 def shares(opset, low, way):
-    """Of the client's own scores, which may lie far below a mask of -1e9."""
+    """Makes the shares of the client's own scores, which may lie far below a mask of -1e9."""
     g = Pooling(opset)
     scores = g.node("Mul", g.reduce_sum("x", 2, keepdims=0), g.scalar(2.0**24))
     return g.finish(g.node("Softmax", g.hide(scores, g.counts(), low, way), axis=1), [X, MASK], ["batch", "sequence"])
@@ -157,7 +157,7 @@ def causal(opset, low, way):
 
 
 def mean(opset, low, way):
-    """What a mask of ones and zeros averages, which is padded as it always was."""
+    """Averages of a mask of ones and zeros, which are padded as they always were."""
     g = Pooling(opset)
     counts = g.unsqueeze(g.node("Cast", "attention_mask", to=TensorProto.FLOAT), 2)
     total = g.reduce_sum(g.node("Mul", "x", counts), 1, keepdims=0)
@@ -165,7 +165,7 @@ def mean(opset, low, way):
                     [X, MASK], POOLED)
 
 
-# Maker, the number that hides, how; what data hide first, then weak masks.
+# Maker, the number that hides, how; data that hide first, then weak masks.
 VARIANTS = {
     **{f"{make.__name__}_{way}": (make, low, way) for make, low in [
         (words_alone, -1e9), (words_attended, LOWEST), (ids_and_mask, -1e9), (segments, -1e9),
@@ -179,7 +179,7 @@ OPSETS = dict(zip(VARIANTS, [13, 14, 15, 16, 17] * len(VARIANTS)))
 
 
 def requests_of(model, rng, count=15):
-    """Of all sizes: ordinary ones, and ones whose data hide all they have or lie below every mask."""
+    """Makes requests of all sizes: ordinary ones, and ones whose data hide all they have or lie below every mask."""
     names = {value.name for value in model.graph.input}
     for i in range(count):
         rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
@@ -191,7 +191,7 @@ def requests_of(model, rng, count=15):
             ids[:, : length // 3] = 0  # padded on the left
         mask = np.ones((rows, length), np.int64)
         mask[-1, length - length // 4:] = i % 4 != 0  # padded by the client
-        if i % 5 == 4:  # ids hide what the mask leaves
+        if i % 5 == 4:  # ids hide the rows that the mask leaves
             ids[0, length // 2:], mask[0, : length // 2] = 0, 0
         loud = (1, 0, LOUD)[i % 3]  # as usual; silent; all far below any mask
         x = (rng.integers(-3, 4, (rows, length, WIDTH)) * loud - 15 * (loud > 1) * loud).astype(np.float32)
@@ -229,14 +229,14 @@ def test_what_hides_padding_hides_it_below_whatever_a_request_holds(served, rng,
     answers = together(functools.partial(infer, client, name + buckets), requests, clients=4)
     for inputs, answer in zip(requests, answers, strict=True):
         shapes = {key: value.shape for key, value in inputs.items()}
-        # Means of loud values cancel each other: their rounding is that of the values, not of the mean.
+        # Means of loud values cancel each other: their rounding is the values' own, not the mean's.
         scale = LOUD if np.abs(inputs.get("x", 0)).max() >= LOUD else 1
         ours, theirs = ({key: value / scale for key, value in of.items()} for of in (answer.outputs, oracle(inputs)))
         assert_same_answer(ours, theirs, f"{name}, {shapes}, {answer.bucket}")
 
 
 # A request of ordinary data is padded still: where a mask does not do, the model knows the ends of its rows.
-# (Silence without any mask was never told from what a client sends.)
+# (Silence without any mask was never told from a client's own zeros.)
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in ("silence_where", "silence_add")])
 def test_ordinary_requests_are_padded_all_the_same(served, rng, name):
     daemon, made, paths = served

@@ -18,7 +18,7 @@ MODELS = {"double": models.elementwise}
 
 
 def raw(daemon, request):
-    """The status of what the server answers to these bytes."""
+    """Returns the status of the server's answer to these bytes."""
     with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=30) as client:
         client.sendall(request)
         answer = b""

@@ -1,4 +1,4 @@
-"""Folders as model hubs have them are served as they are, and `reprise check` says what they offer."""
+"""Folders as model hubs have them are served as they are, and `reprise check` prints what they offer."""
 
 import json
 import os

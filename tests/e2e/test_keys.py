@@ -1,4 +1,4 @@
-"""Keys: who may infer, observe, administer and scrape, over both faces, with unmodified clients."""
+"""Keys: which may infer, observe, administer and scrape, over both faces, with unmodified clients."""
 
 import http.client
 
@@ -38,7 +38,7 @@ def key_file(tmp_path):
 
 
 def replace(path, text):
-    """As an operator does it: by a rename."""
+    """Replaces a file as an operator does: by a rename."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.rename(path)
@@ -97,7 +97,7 @@ def test_each_right_opens_what_it_names_and_nothing_else(served, key_file, monke
             assert requests.get(metrics, timeout=60).status_code == 401
             text = requests.get(metrics, headers=bearer(SCRAPER), timeout=60).text
             assert 'reprise_refused_calls_total{reason="unauthenticated"}' in text
-        # The page shows nothing by itself: its numbers are for those who observe.
+        # The page shows nothing by itself: its numbers are for keys that observe.
         assert requests.get(f"{daemon.http_url}/v2/overview", timeout=60).status_code == 401
         monkeypatch.setenv("REPRISE_API_KEY", OPS)
         assert "m" in daemon.reprise("stats")
@@ -151,7 +151,7 @@ def test_no_spelling_of_a_path_goes_around_the_rights(served, key_file):
         for target in ("/v2/models/m%2fstats", "/v2/models/m/../m/stats", "/v2/models/%00/stats",
                        "/v2/models/%2e%2E/stats", "/v2/models/%ff/stats", "/v2/models/m/stat%7"):
             assert status_of(daemon.http_port, "GET", target, OPS) == 400, target
-        # The page is for everybody, its numbers for those who observe, texts for those who infer.
+        # The page is public, its numbers are for keys that observe, texts for keys that infer.
         assert status_of(daemon.http_port, "GET", "/") == 200
         for target in spellings("/v2/overview"):
             assert status_of(daemon.http_port, "GET", target, INFER) == 403, target
@@ -258,14 +258,14 @@ def test_limits_are_by_key(served, key_file):
         codes = [http_infer(daemon, bearer(INFER)).status_code for _ in range(5)]
         assert codes == [200, 200, 200, 429, 429]
         assert code_of(infer, daemon, bearer(INFER)) == "StatusCode.RESOURCE_EXHAUSTED"
-        # Others are not concerned, and what was answered is not under way any more.
+        # Others are not concerned, and an answered request is not under way any more.
         assert set(together(lambda _: http_infer(daemon, bearer(OPS)).status_code,
                             range(100), 8)) == {200}
 
 
 @pytest.fixture
 def makers(tmp_path):
-    """A model that makes tokens and one that embeds texts."""
+    """Starts a model that makes tokens and one that embeds texts."""
     root = tmp_path / "makers"
     (root / "decoder" / "1").mkdir(parents=True)
     (root / "decoder" / "1" / "model.onnx").write_bytes(decoders.make("gqa").SerializeToString())

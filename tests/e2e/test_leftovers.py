@@ -1,4 +1,4 @@
-"""A test run that leaves a process behind fails, names it and ends it."""
+"""A test run that leaves a running process fails, names it and ends it."""
 
 import os
 import pathlib

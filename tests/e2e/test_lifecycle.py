@@ -1,4 +1,4 @@
-"""Start and stop: SIGTERM answers what was accepted, refuses what comes after, and ends with 0."""
+"""Start and stop: SIGTERM answers accepted requests, refuses those that come after, and ends with 0."""
 
 import contextlib
 import queue
@@ -182,7 +182,7 @@ def test_idle_daemon_ends_at_once_on_each_ending_signal(repository, number):
 
 @contextlib.contextmanager
 def hangups(action):
-    """What a process that is started in the block does at SIGHUP, whatever this one was started with."""
+    """Sets the action of SIGHUP in a process that is started in the block, whatever this one was started with."""
     before = signal.signal(signal.SIGHUP, action)
     try:
         yield

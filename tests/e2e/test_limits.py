@@ -1,4 +1,4 @@
-"""What a request may take: time, memory, and a stream only as long as somebody waits for it."""
+"""The limits of a request: time, memory, and a stream only as long as its client waits for it."""
 
 import concurrent.futures
 import ctypes
@@ -41,7 +41,7 @@ def graph(nodes, inputs, out, constants=()):
 
 
 def looping():
-    """As many products as `trips` says."""
+    """Makes as many products as `trips` says."""
     weight = np.eye(WIDTH, dtype=np.float32)
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["goes"]),
@@ -55,7 +55,7 @@ def looping():
 
 
 def long_chain(products=600):
-    """One long replay: products of squares, one after the other, 1.3 TFLOP: nobody waits for its
+    """Makes one long replay: products of squares, one after the other, 1.3 TFLOP: no test waits for its
     end here, which comes after minutes where others want the cores."""
     nodes = [helper.make_node("MatMul", [f"h{i}" if i else "x", "w"],
                               [f"h{i + 1}" if i + 1 < products else "y"], name=f"m{i}")
@@ -64,7 +64,7 @@ def long_chain(products=600):
 
 
 def collecting():
-    """A row of a million numbers an iteration, all of which are kept."""
+    """Makes a row of a million numbers an iteration, all of which are kept."""
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["goes"]),
          helper.make_node("Expand", ["x", "wide"], ["row"])], "body",
@@ -77,7 +77,7 @@ def collecting():
 
 
 def sized(op, *rest):
-    """y = the sum of what `op` makes; how much of it `n`, a value of the request, says."""
+    """Makes y = the sum of the result of `op`; how much of it `n`, a value of the request, says."""
     constants = {"Range": [("zero", np.int64(0)), ("one", np.int64(1))], "Pad": [("front", [0])]}
     nodes = {
         "Range": [helper.make_node("Range", ["zero", "n", "one"], ["made"], name="make")],
@@ -95,7 +95,7 @@ def sized(op, *rest):
 
 
 def whole(op, rank, **attributes):
-    """y = the sum of what `op`, whose kernel is plain loops that nobody can cut, makes of a tensor as
+    """Makes y = the sum of the result of `op`, whose kernel is plain loops that cannot be cut, of a tensor as
     large as `n` says."""
     operands = {"Einsum": ["wide"] * 4, "NonMaxSuppression": ["boxes", "wide", "most"],
                 "Det": ["eye"]}
@@ -132,14 +132,14 @@ WHOLE = {
 
 
 def transform():
-    """A transform whose length, no power of two, `n` says: tables beside it are many times larger."""
+    """Makes a transform whose length, no power of two, `n` says: tables beside it are many times larger."""
     return graph([helper.make_node("DFT", ["x", "n"], ["made"], name="heavy", axis=1),
                   helper.make_node("ReduceSum", ["made"], ["y"])],
                  [("x", FLOAT, [1, 4, 1]), ("n", INT64, [])], FLOAT)
 
 
 def slow_to_measure():
-    """A constant that takes hours to make, whatever a request says."""
+    """Makes a constant that takes hours to make, whatever a request says."""
     return graph([helper.make_node("ConstantOfShape", ["size"], ["zeros"]),
                   helper.make_node("LRN", ["zeros"], ["made"], name="heavy", size=1000001),
                   helper.make_node("ReduceSum", ["made"], ["sum"], keepdims=0),
@@ -173,7 +173,7 @@ def daemon(module_repository):
 
 
 def capture_chain(daemon):
-    """Captured, so that what is timed below computes; the replay itself is not waited for."""
+    """Captures, so that the timed part below computes; the replay itself is not waited for."""
     end = time.monotonic() + 60
     while "chain" not in daemon.reprise("recipes"):
         assert time.monotonic() < end, "the chain is not captured"
@@ -183,7 +183,7 @@ def capture_chain(daemon):
 
 @pytest.fixture(autouse=True)
 def ends(request):
-    """A test that waits for ever is a failure with the line it waits in, and its daemon is ended."""
+    """Fails a test that waits for ever with the line it waits in, and ends its daemon."""
     def give_up(*_):
         raise TimeoutError(f"{request.node.name} takes more than {MOST_SECONDS} s")
 
@@ -201,7 +201,7 @@ def error_of(daemon, model, inputs, **arguments):
 
 
 def assert_stream_is_free(daemon):
-    """The only stream takes a request at once, though what it ran would take much longer."""
+    """Checks that the only stream takes a request at once, though its last run would take much longer."""
     begin = time.monotonic()
     ones = np.ones((2, 5), np.float32)
     assert (infer(daemon.client(), "quick", {"x": ones}, timeout_s=60).outputs["y"] == 3).all()
@@ -254,7 +254,7 @@ def test_kernel_that_runs_as_a_whole_ends_in_time(daemon, name):
     error = error_of(daemon, name, {"x": X, "n": np.array(many, np.int64)})
     assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
     assert "the limit is 1000 (reprise.max_request_ms)" in error.message()
-    # Where others take the cores, whoever waits is answered before the kernel comes to look.
+    # Where others take the cores, a waiting client is answered before the kernel comes to look.
     grace_is_over = re.match(r"the request has computed for (\d+) ms", error.message())
     if grace_is_over:
         assert int(grace_is_over.group(1)) >= 1500
@@ -305,12 +305,12 @@ def test_long_replay_does_not_keep_others_waiting(repository):
             slowest = max(slowest, time.monotonic() - begin)
         assert answers.empty(), "the replay was too short for this test"
         call.cancel()
-        # Some milliseconds where nobody else wants the cores.
+        # Some milliseconds where no other process wants the cores.
         assert slowest < 3
 
 
 def late_by(daemon, call, deadline_s):
-    """How long after its deadline `call` was answered."""
+    """Returns how long after its deadline `call` was answered."""
     begin = time.monotonic()
     with pytest.raises(InferenceServerException) as error:
         call()
@@ -338,7 +338,7 @@ def test_timeout_parameter_is_answered_while_the_request_runs(daemon):
     took = time.monotonic() - begin
     assert error.value.status() == "StatusCode.DEADLINE_EXCEEDED"
     assert "after a stream had begun" in error.value.message()
-    # 50 ms late at most where nobody else wants the cores.
+    # 50 ms late at most where no other process wants the cores.
     assert took < 5
     assert_stream_is_free(daemon)
 
@@ -399,7 +399,7 @@ def test_what_runs_is_stopped_when_the_time_to_end_is_over(repository):
 
 
 class Held:
-    """A thread of another process that does not go on: what hangs looks like this from outside."""
+    """A thread of another process that does not go on: a hang looks like this from outside."""
 
     SEIZE, INTERRUPT, DETACH, WAIT_ALL = 0x4206, 0x4207, 17, 0x40000000
     libc = ctypes.CDLL(None, use_errno=True)
@@ -419,7 +419,7 @@ class Held:
         self.libc.ptrace(self.DETACH, self._thread, None, None)
 
     def wait_end(self, within_s):
-        """Until the thread has ended: nobody can wait for its process before its holder knows."""
+        """Waits until the thread has ended: its process cannot be waited for before its holder knows."""
         end = time.monotonic() + within_s
         while os.waitpid(self._thread, self.WAIT_ALL | os.WNOHANG)[0] == 0:
             assert time.monotonic() < end, "the process of the held thread does not end"
@@ -427,7 +427,7 @@ class Held:
 
 
 def busiest_thread(pid):
-    """The thread that computes now, whatever others took at the start."""
+    """Returns the thread that computes now, whatever others took at the start."""
     def ticks(task):
         fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
         return int(fields[11])
@@ -453,7 +453,7 @@ def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
     try:
         daemon.wait_ready()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            # Given up by the test, not by a clock: what runs is held before that, however slowly.
+            # Given up by the test, not by a clock: its runs are held before that, however slowly.
             answers = queue.Queue()
             call = daemon.client().async_infer("looping", tensors(rounds()),
                                                lambda result, error: answers.put(error))

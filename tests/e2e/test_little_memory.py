@@ -1,4 +1,4 @@
-"""What asks for more memory than there is fails by itself; the daemon goes on serving."""
+"""A request for more memory than there is fails by itself; the daemon goes on serving."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ from testing.patience import wait_until
 from testing.repository import MINILM
 
 ADDRESSES = 3 << 30
-# Below the limit of one value, above what there is.
+# Below the limit of one value, above the memory that there is.
 MANY = 1 << 28
 
 
@@ -38,13 +38,13 @@ def model(nodes, constants, shape=("batch", 3), out=TensorProto.FLOAT):
 
 
 def summed(*made, constants, shape=("batch", 3)):
-    """y = the sum of what the last of `made` results in."""
+    """Makes y = the sum of the results of the last of `made`."""
     return model([*made, helper.make_node("ReduceSum", [made[-1].output[0]], ["y"])], constants,
                  shape)
 
 
 def growing():
-    """Each iteration doubles x, as often as it says."""
+    """Makes a loop whose iterations double x, as often as it says."""
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["goes"]),
          helper.make_node("Concat", ["part", "part"], ["twice"], axis=0)], "body",
@@ -120,7 +120,7 @@ def test_too_few_addresses_to_start_are_one_line_and_exit_1(repository, addresse
 
 
 def doubles():
-    """A product in float64: OpenBLAS has the kernels for it."""
+    """Makes a product in float64: OpenBLAS has the kernels for it."""
     weights = np.arange(300 * 200, dtype=np.float64).reshape(300, 200) / 1e4
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
@@ -148,7 +148,7 @@ def test_products_without_addresses_for_openblas_are_made_by_other_kernels(repos
         client.close()
         assert ("OpenBLAS is left out: " in daemon.log()) == (
             addresses_mb != 2000)
-        wait_until(lambda: rests(daemon))  # once what goes on without requests is done
+        wait_until(lambda: rests(daemon))  # once work that goes on without requests is done
         begin = time.monotonic()
         daemon.process.send_signal(signal.SIGTERM)
         assert daemon.process.wait(20) == 0, daemon.log()
@@ -170,7 +170,7 @@ def test_openblas_by_name_without_addresses_is_refused_at_start(repository, addr
 
 
 def rests(daemon):
-    """Whether it does little for a second."""
+    """Returns whether it does little for a second."""
     before = busy_seconds(daemon)
     time.sleep(1)  # nothing must happen meanwhile
     return busy_seconds(daemon) - before < 0.5
@@ -194,7 +194,7 @@ def test_little_memory_serves_or_is_refused_at_start(repository, addresses_mb, f
         if daemon.process.poll() is not None:
             assert daemon.process.returncode == 1, daemon.log()
             last = daemon.log().splitlines()[-1]
-            # One line with both numbers: what there is, and what it takes.
+            # One line with both numbers: the memory there is, and the memory it takes.
             assert "error" in last and len(re.findall(r"\d{7,}", last)) == 2, last
             assert "ulimit -v" in last
             return
@@ -210,7 +210,7 @@ def test_little_memory_serves_or_is_refused_at_start(repository, addresses_mb, f
                 assert "stopping" not in error.message()
             assert (infer(client, "elementwise", {"x": ones}).outputs["y"] == 3).all()
         client.close()
-        wait_until(lambda: rests(daemon))  # once what goes on without requests is done
+        wait_until(lambda: rests(daemon))  # once work that goes on without requests is done
         assert "stopping" not in daemon.log()
         daemon.process.send_signal(signal.SIGTERM)
         assert daemon.process.wait(60) == 0, daemon.log()
@@ -229,7 +229,7 @@ def set_addresses(daemon, left_mb):
 @pytest.mark.parametrize("left_mb", [0, 1, 2])
 def test_limit_set_while_it_runs_ends_requests_and_not_the_daemon(repository, left_mb):
     repository.add("elementwise", models.elementwise())
-    # A row of its scores is larger than what is kept back for a block.
+    # A row of its scores is larger than the reserve that is kept for a block.
     repository.add("decoder", decoders.make("gqa", context=128, vocabulary=20000),
                    config='parameters { key: "reprise.context" value { string_value: "128" } }')
     with Daemon(repository) as daemon:

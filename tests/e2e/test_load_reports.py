@@ -20,7 +20,7 @@ from testing.patience import wait_until
 from testing.replicas import orca
 from testing.repository import Repository
 
-# What every report says of a server that has just answered.
+# The fields of every report of a server that has just answered.
 ALWAYS = {*orca.NUMBERS, "named_metrics.queue_requests", "named_metrics.queue_tokens", "named_metrics.running_tokens",
           "named_metrics.misses"}
 

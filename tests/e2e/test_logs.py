@@ -145,7 +145,7 @@ def test_a_request_that_fails_has_a_line_at_debug_alone(served):
 
 @pytest.mark.parametrize("collector", ["pipe", "socket"])
 def test_a_collector_that_hangs_holds_up_nothing(repository, collector):
-    """A pipe that nobody reads took 219 lines; then requests and SIGTERM hung."""
+    """A pipe without a reader took 219 lines; then requests and SIGTERM hung."""
     repository.add("m", models.elementwise())
     ends = os.pipe() if collector == "pipe" else [s.detach() for s in socket.socketpair()]
     try:

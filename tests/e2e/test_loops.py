@@ -1,4 +1,4 @@
-"""Loop and Scan: every answer is onnxruntime's, and iterations replay what the first one captured."""
+"""Loop and Scan: every answer is onnxruntime's, and iterations replay the captures of the first one."""
 
 import numpy as np
 import pytest
@@ -16,19 +16,19 @@ WIDTH = 8
 
 
 def body(nodes, inputs, outputs):
-    """A subgraph from lists of (op, inputs, outputs, attributes), (name, type) and names."""
+    """Makes a subgraph from lists of (op, inputs, outputs, attributes), (name, type) and names."""
     return helper.make_graph(
         [helper.make_node(op, given, made, **attributes) for op, given, made, attributes in nodes],
         "body", [value(name, kind) for name, kind in inputs], [value(name, kind) for name, kind in outputs])
 
 
 def value(name, kind):
-    """Conditions and iterations are scalars; what shape floats have the file leaves open."""
+    """Conditions and iterations are scalars; the file leaves the shape of floats open."""
     return helper.make_tensor_value_info(name, kind, None if kind == FLOAT else [])
 
 
 def loop_body(nodes, carried, results, condition="condition_in"):
-    """Of a Loop that carries floats; the condition is handed on unless it is named."""
+    """Makes the body of a Loop that carries floats; the condition is handed on unless it is named."""
     return body(nodes + [("Identity", [condition], ["condition_out"], {})],
                 [("i", INT64), ("condition_in", BOOL)] + [(name, FLOAT) for name in carried],
                 [("condition_out", BOOL)] + [(name, FLOAT) for name in results])
@@ -39,7 +39,7 @@ def weight(g):
 
 
 def counted():
-    """As many steps as the request says; weights and the input are shared, sums are scanned."""
+    """Makes as many steps as the request says; weights and the input are shared, sums are scanned."""
     g = models.Graph(17)
     g.nodes.append(helper.make_node("Loop", ["steps", "", "x"], ["y", "sums"], name="count", body=loop_body(
         [("MatMul", ["a", weight(g)], ["p"], {}), ("Tanh", ["p"], ["t"], {}),
@@ -63,7 +63,7 @@ def until():
 
 
 def nested():
-    """A loop and an If in a loop; the inner loop takes the number of the outer iteration."""
+    """Makes a loop and an If in a loop; the inner loop takes the number of the outer iteration."""
     g = models.Graph(17)
     inner = helper.make_graph(
         [helper.make_node("Cast", ["i"], ["number"], to=FLOAT), helper.make_node("Add", ["v", "number"], ["v2"]),
@@ -83,7 +83,7 @@ def nested():
 
 
 def growing():
-    """What is carried grows, and each iteration takes as much of x as its number says."""
+    """Makes a loop whose carried values grow; each iteration takes as much of x as its number says."""
     g = models.Graph(17)
     g.nodes.append(helper.make_node("Loop", ["steps", "", "x"], ["y", "parts"], name="grow", body=loop_body(
         [("Concat", ["a", "x"], ["next"], {"axis": 0}), ("Add", ["i", g.scalar(1, np.int64)], ["end"], {}),
@@ -95,7 +95,7 @@ def growing():
 
 
 def listed(new_axis=0):
-    """Each iteration puts into a list as many rows as its number says (or x), and the list is joined."""
+    """Puts as many rows into a list in each iteration as its number says (or x), and joins the list."""
     def make():
         g = models.Graph(17)
         last = "part" if not new_axis else "x"
@@ -130,7 +130,7 @@ def scan(**attributes):
 
 
 def capacity(form):
-    """Of all odd ids the first ten are kept, as experts with a capacity keep tokens. The count runs in a
+    """Keeps the first ten of all odd ids, as experts with a capacity keep tokens. The count runs in a
     body: over rows that are scanned, or over all positions each time."""
     def make():
         g = models.Graph(17)

@@ -1,4 +1,4 @@
-"""Pictures and recordings: what their models take, and what of it shares a replay."""
+"""Pictures and recordings: the inputs of their models, and which of them share a replay."""
 
 import re
 
@@ -43,7 +43,7 @@ FARTHEST = 1 << 20  # sizes for which a model is read
 
 @pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 512, 777, 1001, 16001])
 def test_recordings_are_padded_up_to_their_largest_bucket(served, rng, length):
-    """Frames come in steps; samples behind the end of a recording are in none that counts."""
+    """Frames come in steps; samples after the end of a recording are in none that counts."""
     for batch in (1, 3, 4):
         samples = rng.standard_normal((batch, length), np.float32)
         bucket = ask(served, "recording", samples=samples).bucket
@@ -69,7 +69,7 @@ def test_recordings_of_many_lengths_open_few_buckets(served, rng):
         sent, computed = sent + length, computed + size
     assert len(recipes) <= 14
     assert 1 - sent / computed <= 0.25
-    # Rows share what was opened.
+    # Rows share the opened sizes.
     rows = ask(served, "strided", samples=rng.standard_normal((3, 990), np.float32))
     assert rows.bucket == "b4_s992"
     text = served[0].reprise("explain", "strided")

@@ -1,4 +1,4 @@
-"""Memory does not grow with the number of shapes that were seen, nor with what requests carry."""
+"""Memory does not grow with the number of shapes that were seen, nor with the contents of requests."""
 
 import contextlib
 import gzip
@@ -97,7 +97,7 @@ def test_limits_of_memory_refuse_by_name_what_does_not_fit(repository, rng):
 
 @pytest.mark.parametrize("flags", [["--arena-memory-mb", "16"], []])
 def test_a_request_that_never_fits_is_no_reason_to_ask_again(flags, repository):
-    """400: clients send again what was answered by 429."""
+    """Expects 400: clients send requests again that were answered by 429."""
     repository.add("minilm", MINILM, config=None if flags else config(max_arena_mb=4))
     large = {"inputs": [{"name": name, "shape": [8, 512], "datatype": "INT64",
                          "data": np.ones((8, 512), np.int64).tolist()} for name in NAMES]}
@@ -159,7 +159,7 @@ def test_requests_over_http_that_wait_hold_no_parsed_json(repository):
                 socket.create_connection(("127.0.0.1", daemon.http_port)))
             connection.sendall(head + zipped)
             wait_until(lambda count=count: waiting() == count)
-        # The bodies, in what they grew into, and what one of them is parsed into.
+        # The bodies, in the buffers they grew into, and the parsed form of one of them.
         assert daemon.rss_bytes() - before < (12 * 2 + 12) * len(body)
 
 
@@ -205,7 +205,7 @@ def test_what_values_of_a_request_decide_is_bounded_and_given_back_in_seconds(re
 
 
 def resized():
-    """y = x as wide as s says, by nearest neighbours: the number of places is that of the results."""
+    """Makes y = x as wide as s says, by nearest neighbours: the number of places is the results'."""
     graph = helper.make_graph(
         [helper.make_node("Resize", ["x", "", "s"], ["y"], mode="nearest")], "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 2, 2]),

@@ -1,4 +1,4 @@
-"""Models one after another as one file: answers are those of the models, and one recipe serves them."""
+"""Models one after another as one file: answers are the same as the models' own, and one recipe serves them."""
 
 import json
 

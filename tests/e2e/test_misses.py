@@ -1,4 +1,4 @@
-"""A miss is never an outage: who waits for a capture, who does not, and what is said about it."""
+"""A miss is never an outage: which requests wait for a capture, which do not, and what is reported about it."""
 
 import re
 
@@ -16,7 +16,7 @@ from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 SEQUENCES = [16, 32, 64, 128, 256, 512]
-# What is captured for requests alone.
+# Captures made for requests alone.
 FIXED = PADDED + 'parameters { key: "reprise.bucket_policy" value { string_value: "off" } }'
 
 
@@ -202,7 +202,7 @@ def test_a_frozen_daemon_is_thawed(repository, rng):
 
 
 def test_two_cold_buckets_at_once_hold_up_no_warm_one(repository, rng):
-    """With one stream, a leader that captured itself would answer nobody else meanwhile."""
+    """With one stream, a leader that captured itself would answer no other client meanwhile."""
     repository.add("bert", models.bert(), config=PADDED)
     with Daemon(repository, "--streams", "1") as daemon:
         client = daemon.client()

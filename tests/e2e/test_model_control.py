@@ -42,7 +42,7 @@ def states(client):
 
 @pytest.fixture
 def explicit(repository):
-    """A daemon that has loaded nothing yet."""
+    """Starts a daemon that has loaded nothing yet."""
     repository.add("m", times(2))
     repository.add("other", times(3))
     with Daemon(repository, "--model-control-mode", "explicit") as daemon:
@@ -51,7 +51,7 @@ def explicit(repository):
 
 @pytest.fixture(params=["grpc", "http"])
 def control(request, explicit):
-    """The published client of either face."""
+    """Returns the published client of either face."""
     if request.param == "grpc":
         return explicit.client()
     return tritonclient.http.InferenceServerClient(explicit.http_url.removeprefix("http://"))
@@ -135,7 +135,7 @@ def test_new_files_and_configs_are_taken_and_bad_ones_change_nothing(explicit, c
     repository.add("m", b"nonsense", version=2)
     with pytest.raises(InferenceServerException, match='"m" version 2'):
         control.load_model("m")
-    # What is served is what was; whoever looks later finds that the files are not.
+    # The server keeps the version it had; a later look finds that the files are gone.
     assert answer(client) == 5
     state, reason = states(client)[("m", "2")]
     assert state == "READY" and "the former version still serves" in reason
@@ -191,7 +191,7 @@ def test_traffic_goes_on_while_its_model_is_loaded_anew(explicit, repository):
     for thread in threads:
         thread.join()
     assert errors == []
-    # Other weights, the same graph: their recipes are those of the first file.
+    # Other weights, the same graph: their recipes come from the first file.
     compiles = Scrape(explicit.metrics_url).total("reprise_compiles_total", model="m")
     assert compiles <= 3  # rows 1, 2 and 4
     assert len(set(seen)) > 1 and set(seen) <= set(range(2, 23))

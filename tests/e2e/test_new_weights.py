@@ -19,7 +19,7 @@ FLOAT = TensorProto.FLOAT
 
 
 def layers(seed, hidden=48, cut=False):
-    """Two products; with `cut` a section follows whose size data decide."""
+    """Makes two products; with `cut` a section follows whose size data decide."""
     g, rng = models.Graph(17), np.random.default_rng(seed)
     weights = [g.const(rng.normal(0, 1, shape), hint="weight") for shape in ((16, hidden), (hidden, 4))]
     made = g.node("Relu", g.node("MatMul", "x", weights[0]))

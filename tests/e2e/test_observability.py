@@ -1,4 +1,4 @@
-"""What the server writes beside its answers: metrics as a file, phases, traces, log levels."""
+"""Output of the server besides its answers: metrics as a file, phases, traces, log levels."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""/openapi.json is OpenAPI 3.1 of every route: what it says of bodies, answers, errors and rights is what happens."""
+"""/openapi.json is OpenAPI 3.1 of every route: its bodies, answers, errors and rights are the real ones."""
 
 import json
 import re
@@ -129,7 +129,7 @@ def test_errors_are_those_that_are_announced(served, page):
 
 
 def test_rights_are_those_that_a_key_needs(page, tmp_path):
-    """A key with the right is let in, one with the others is not, and what takes none needs no key."""
+    """A key with the right is let in, one with the others is not, and open routes need no key."""
     repository = Repository(tmp_path / "models")
     repository.add("m", models.elementwise())
     (tmp_path / "keys").write_text("".join(f"{right} {key} {right}\n" for right, key in KEYS.items()))
@@ -156,7 +156,7 @@ def test_people_read_it_without_another_server(served):
         page.click(".operation:not([hidden]) summary")
         shown = page.text(".operation:not([hidden])")
         assert "POST /v2/embed" in shown and "embedding_types" in shown and "infer" in shown
-        # What it shows can be copied into a shell; the sample of a body is what its schema takes.
+        # Its examples can be copied into a shell; the sample of a body fits its schema.
         command = re.search(r"curl '(\S+)' -d '(.*)'", shown)
         assert command[1] == f"{served.http_url}/v2/embed"
         answer = requests.post(command[1], data=command[2], timeout=30)

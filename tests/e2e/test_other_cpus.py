@@ -1,7 +1,7 @@
 """CPUs without the instructions of this one: emulated, they plan and run the same kernels' baseline.
 
 A function that is compiled for an instruction set and called without it ends the process; on the CPU
-of who wrote it nothing shows.
+of its writer nothing shows.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ ROWS, WIDTH, HEADS = 8, 16, 2
 
 
 def block():
-    """A convolution, products, attention, a norm, products of bytes: shapes are fixed, so that nothing but the
+    """Makes a convolution, products, attention, a norm, products of bytes: shapes are fixed, so that nothing but the
     recipe itself runs."""
     rng = np.random.default_rng(0)
     g = models.Graph(17)
@@ -50,7 +50,7 @@ def inputs():
 
 @pytest.fixture(scope="module")
 def usual(module_repository, inputs):
-    """The answer of this machine's CPU."""
+    """Returns the answer of this machine's CPU."""
     module_repository.add("block", block())
     with Daemon(module_repository) as daemon:
         return infer(daemon.client(), "block", inputs).outputs["y"]

@@ -41,9 +41,9 @@ def test_what_is_sent_counts_and_the_file_gives_the_rest(daemon, path, rng, name
     client = daemon.client()
     answer = infer(client, "model", inputs)
     assert_same_answer(answer.outputs, reference(path, inputs))
-    # Nothing is certified about what such inputs do.
+    # Nothing is certified about the effect of such inputs.
     assert (answer.bucket == "exact") == bool(names)
-    # Nobody else sees it.
+    # No other request sees it.
     plain = {"x": inputs["x"]}
     assert_same_answer(infer(client, "model", plain).outputs, reference(path, plain))
 

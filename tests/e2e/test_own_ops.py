@@ -25,7 +25,7 @@ def parameter(name, value):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """The example's library of ops, built by nothing but a C compiler."""
+    """Builds the example's library of ops, by nothing but a C compiler."""
     path = tmp_path_factory.mktemp("ops") / "libexample_ops.so"
     compiler = shutil.which("cc") or shutil.which("gcc")
     subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-I", SOURCE,
@@ -34,7 +34,7 @@ def library(tmp_path_factory):
 
 
 def reversing():
-    """2 * reverse(x + 1), where `example.Reverse` is nobody's op but the library's."""
+    """Makes 2 * reverse(x + 1), where only the library knows the op `example.Reverse`."""
     nodes = [helper.make_node("Add", ["x", "one"], ["a"]),
              helper.make_node("Reverse", ["a"], ["r"], name="backwards", domain="example"),
              helper.make_node("Mul", ["r", "two"], ["y"])]
@@ -125,6 +125,80 @@ def test_a_library_brings_its_ops(repository, library):
                                                 op="example.Reverse") == 3
     checked = reprise("check", repository.path("reversing"), "--op-library", library)
     assert "can be served" in checked
+
+
+CENTRE = """
+#include "runtime/ops/custom/reprise_op.h"
+/* Takes the mean of each last line away. */
+static int Shape(const reprise_op_api* api, reprise_op_call* call, int32_t inputs,
+                 const reprise_tensor* input) {
+  (void)inputs;
+  return api->set_output(call, 0, input[0].dtype, input[0].rank, input[0].dims);
+}
+static int Compute(const reprise_op_api* api, reprise_op_call* call, int32_t inputs,
+                   const reprise_tensor* input, int32_t outputs, const reprise_tensor* output) {
+  const float* from = (const float*)input[0].data;
+  float* to = (float*)output[0].data;
+  int64_t lines = 1, size = input[0].dims[input[0].rank - 1];
+  (void)api, (void)call, (void)inputs, (void)outputs;
+  for (int32_t d = 0; d + 1 < input[0].rank; ++d) lines *= input[0].dims[d];
+  for (int64_t line = 0; line < lines; ++line) {
+    float sum = 0;
+    for (int64_t i = 0; i < size; ++i) sum += from[line * size + i];
+    for (int64_t i = 0; i < size; ++i) to[line * size + i] = from[line * size + i] - sum / (float)size;
+  }
+  return 0;
+}
+static const reprise_op kCentre = {sizeof(reprise_op), "example", "Centre", 1, 1, 1, 1, 0, Shape, Compute, MAP};
+static const reprise_op* const kOps[] = {&kCentre, NULL};
+const reprise_op* const* reprise_op_library(uint32_t version) {
+  return version == REPRISE_OP_VERSION ? kOps : NULL;
+}
+"""
+
+
+def centring():
+    """Makes relu(centre(x)) of x [batch, sequence, 4]: the op sees the lines of four, and nothing else."""
+    nodes = [helper.make_node("Centre", ["x"], ["c"], domain="example"), helper.make_node("Relu", ["c"], ["y"])]
+    dims = ["batch", "sequence", 4]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17),
+                                                    helper.make_opsetid("example", 1)])
+    model.ir_version = 8
+    return model
+
+
+def compiled(text, path, *flags):
+    path.with_suffix(".c").write_text(text)
+    subprocess.run([shutil.which("cc") or shutil.which("gcc"), "-shared", "-fPIC", "-Wall", "-Werror", "-I", SOURCE,
+                    *flags, path.with_suffix(".c"), "-o", path], check=True)
+    return path
+
+
+def test_an_op_with_a_map_is_padded_and_batched_along_its_parallel_dims(repository, tmp_path, rng):
+    path = compiled(CENTRE, tmp_path / "libcentre.so", '-DMAP="...h->...h|h"')
+    repository.add("centring", centring())
+    with Daemon(repository, "--op-library", str(path)) as daemon:
+        for rows, length in [(1, 1), (1, 3), (2, 5), (1, 7), (3, 11), (1, 13), (1, 14), (2, 15), (1, 29), (1, 30)]:
+            x = rng.standard_normal((rows, length, 4), dtype=np.float32)
+            answer = infer(daemon.client(), "centring", {"x": x})
+            expected = np.maximum(x - x.mean(axis=-1, keepdims=True), 0)
+            np.testing.assert_allclose(answer.outputs["y"], expected, atol=1e-6)
+        scrape = Scrape(daemon.metrics_url)
+        assert not scrape.find("reprise_eager_nodes_total", model="centring")
+        assert 1 <= scrape.total("reprise_compiles_total", model="centring") <= 5
+        assert scrape.by("reprise_elements_total", "kind", model="centring")["padded"] > 0
+    checked = reprise("check", repository.path("centring"), "--op-library", path)
+    assert "can be served" in checked
+
+
+def test_a_map_that_cannot_be_read_ends_the_start_with_its_reason(repository, tmp_path):
+    path = compiled(CENTRE, tmp_path / "libbad.so", '-DMAP="...h"')
+    repository.add("centring", centring())
+    with pytest.raises(Exception, match="op 'example.Centre': its map '...h' has no single '->'"):
+        with Daemon(repository, "--op-library", str(path), ready_within_s=10):
+            pass
 
 
 def test_without_the_library_the_refusal_says_how_to_bring_it(repository):

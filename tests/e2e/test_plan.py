@@ -1,4 +1,4 @@
-"""`reprise plan` on length files, and on what came to a server."""
+"""`reprise plan` on length files, and on the lengths that came to a server."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ def plan(*arguments, check=True):
 
 
 def boundaries_of(text, k):
-    """The solver's and the percentiles' boundaries in the last table."""
+    """Returns the solver's and the percentiles' boundaries in the last table."""
     lines = re.split(r"solver's boundaries +percentiles", text)[1].splitlines()
     (cells,) = [line.split() for line in lines if line.split()[:1] == [str(k)]]
     return [[int(size) for size in cell.split(",")] for cell in cells[1:]]
@@ -111,7 +111,7 @@ def test_a_server_is_planned_for_by_the_lengths_and_times_that_it_saw(repository
         assert f"bert version 1 at {daemon.grpc_address}: 150 lengths" in text
         assert "5 distinct shapes, from 9 to 200" in text
         assert "time: measured replays, against replays at the exact length" in text
-        # What recipes take there is known as well.
+        # The cost of recipes there is known as well.
         assert "memory of the recipes\n" in text and "iB" in text.split("memory of the recipes")[1]
         assert " ms" in text.split("\ncaptures\n")[1]
         done = plan("--from", daemon.grpc_address, "--model", "idle", check=False)
@@ -149,3 +149,18 @@ def test_replicas_are_as_many_as_the_percentile_takes(tmp_path):
     assert done.returncode == 1 and "--times" in done.stderr
     done = plan(file, "--replicas", "--p99-ms", 10, check=False)
     assert done.returncode == 2 and "--rate" in done.stderr
+    done = plan(file, "--replicas", "--rate", 400, "--times", "8:1,128:12", check=False)
+    assert done.returncode == 2 and "--p99-ms or --servers" in done.stderr
+
+
+def test_load_of_servers_that_share_cores_is_told(tmp_path):
+    file = tmp_path / "lengths.txt"
+    file.write_text("8\n" * 50 + "128\n" * 50)
+    ask = ("--replicas", "--rate", 200, "--times", "8:1,128:12", "--servers", 4)
+    own = json.loads(plan(file, *ask, "--json"))["loads"]
+    shared = json.loads(plan(file, *ask, "--cores", 2, "--overhead-ms", 1, "--json"))
+    assert [one["replicas"] for one in own] == [one["replicas"] for one in shared["loads"]] == [4]
+    assert shared["cores"] == 2 and "p99_ms" not in shared
+    assert shared["loads"][0]["utilization"] == pytest.approx(200 * 7.5 / 1000 / 2)
+    assert shared["loads"][0]["p99_ms"] > own[0]["p99_ms"] + 1
+    assert "all on 2 cores" in plan(file, *ask, "--cores", 2)

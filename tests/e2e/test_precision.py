@@ -33,7 +33,7 @@ def daemon(module_repository):
 
 
 def far(ours, theirs):
-    """The largest difference, as a part of the largest element."""
+    """Returns the largest difference, as a part of the largest element."""
     return float(np.abs(ours.astype(np.float64) - theirs).max() / np.abs(theirs).max())
 
 
@@ -61,7 +61,7 @@ def test_answers_are_those_of_rounded_operands(daemon, rng, name):
                     got, array = got[counts], array[counts]
                 differences.append(far(got, array))
                 assert cosine(got, array) > least, (served, rows, length, output)
-            # 2^-9 of each operand, or 2^-8 of a row's range, through the layers. One output may hang on no
+            # 2^-9 of each operand, or 2^-8 of a row's range, through the layers. One output may depend on no
             # product.
             assert 1e-5 < max(differences) < most, (served, rows, length, differences)
 
@@ -79,7 +79,7 @@ def test_mates_and_buckets_change_no_bit(daemon, rng, served):
             assert np.array_equal(other[output], array), far(other[output], array)
 
 
-# What rounds, and what is multiplied in fewer bits: the form that a model stores and the ones made at load.
+# Ops that round, and products in fewer bits: the form that a model stores and the ones made at load.
 FORMS = {"bf16": (MINILM, {"precision": "bf16"}), "bf16_of_floats": (PARAPHRASE, {"precision": "bf16"}),
          "int8": (MINILM, {"precision": "int8"}), "int8_of_floats": (PARAPHRASE, {"precision": "int8"}),
          "int8_by_block": (PARAPHRASE, {"precision": "int8", "weights": "int4"}),

@@ -79,7 +79,7 @@ def test_a_value_of_its_own_is_padded_and_compiles_nothing(repository):
 
 
 def test_weights_that_hang_on_a_value_are_made_of_it(repository):
-    """y = x (W factor): the product of weights is prepared once, but for who sends a factor."""
+    """Makes y = x (W factor): the product of weights is prepared once, but for clients that send a factor."""
     g = models.Graph(17)
     g.initializers += [numpy_helper.from_array(WEIGHTS, "w"),
                        numpy_helper.from_array(np.array(2, np.float32), "factor")]
@@ -97,7 +97,7 @@ def test_weights_that_hang_on_a_value_are_made_of_it(repository):
 
 
 def selected():
-    """The sum of what lies above a bound: the bound is read behind what data decide."""
+    """Makes the sum of the elements above a bound: the bound is read after data decide it."""
     g = models.Graph(17)
     g.initializers.append(numpy_helper.from_array(np.array(2, np.float32), "factor"))
     found = g.node("GatherND", "x", g.node("Transpose", g.node("NonZero", g.node(
@@ -168,7 +168,7 @@ def test_auto_promotes_what_versions_have_differently(repository):
             answer = infer(client, "model", {"x": x})
             assert_same_answer(answer.outputs, wanted(x, most))
             recipes.append(answer)
-        # The first change shows what changes.
+        # The first change shows its effect.
         assert [answer.capture for answer in recipes[1:]] == ["replayed", "replayed"]
         assert len({answer.recipe for answer in recipes}) == 1
     # Beside another version nothing has to be served before.

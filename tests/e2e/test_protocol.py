@@ -37,7 +37,7 @@ def theirs():
 
 
 def flatten(files):
-    """One dict of facts: "Message.field" -> (number, type, ...), "Enum.VALUE" -> number, ..."""
+    """Returns one dict of facts: "Message.field" -> (number, type, ...), "Enum.VALUE" -> number, ..."""
     facts = {}
 
     def add_enum(prefix, enum):

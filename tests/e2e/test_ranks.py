@@ -13,7 +13,7 @@ from testing.inference import assert_same_answer, infer, reference
 
 
 def open_value(name):
-    """A float32 value whose shape the file leaves open."""
+    """Makes a float32 value whose shape the file leaves open."""
     return helper.make_value_info(name, helper.make_tensor_type_proto(TensorProto.FLOAT, None))
 
 
@@ -26,7 +26,7 @@ def softmax_model():
 
 
 def product_model():
-    """A product with weights: of any rank above 0."""
+    """Makes a product with weights: of any rank above 0."""
     weights = onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3) / 10, "w")
     graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "product",
                               [open_value("x")], [open_value("y")], [weights])

@@ -19,7 +19,7 @@ EXPLICIT = ("--model-control-mode", "explicit")
 
 @pytest.fixture
 def mixed(repository):
-    """One model that is served, and one that is no model."""
+    """Makes one model that is served, and one that is no model."""
     repository.add("good", models.elementwise())
     repository.add("bad", b"nonsense")
     return repository
@@ -33,7 +33,7 @@ def health(daemon):
 
 
 def assert_ready(daemon, ready):
-    """All faces say the same."""
+    """Checks that all faces say the same."""
     assert daemon.http_status("/v2/health/ready") == (200 if ready else 503), daemon.readiness()
     assert daemon.readiness()["ready"] == ready
     assert daemon.client().is_server_ready() == ready

@@ -1,4 +1,4 @@
-"""docs/recompilation.md is true: its commands run as they stand, and say what the page says."""
+"""docs/recompilation.md is true: its commands run as they stand, and print the page's output."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def squeezed(text):
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """The output of each block of commands, all run by one shell in a folder of their own."""
+    """Runs all blocks of commands by one shell in a folder of their own; returns the output of each."""
     folder = tmp_path_factory.mktemp("walk")
     (folder / "examples").symlink_to(SOURCE / "examples")
     (folder / "build").mkdir()
@@ -29,7 +29,7 @@ def outputs(tmp_path_factory):
     flags = " ".join(f"{flag} {port}" for flag, port in zip(FLAGS, ports))
     script = "set -e\n"
     for i, block in enumerate(block for kind, block in BLOCKS if kind == "sh"):
-        # Ports that no other test has, and the log beside what is compared.
+        # Ports that no other test has, and the log next to the compared output.
         block = re.sub(r"(build/release/reprised .*) &", rf"\1 {flags} 2> daemon.log &", block)
         # A daemon that is told to end has ended well when its shell says that it did.
         block = block.replace("kill %1; wait", "kill %1; wait %1")

@@ -1,4 +1,4 @@
-"""What a static graph would compile anew, and the forms of fixed size that avoid it."""
+"""Compiles that a static graph would need again, and the forms of fixed size that avoid them."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ FLOAT = TensorProto.FLOAT
 
 
 def two_layers():
-    """Two modules, the names of whose nodes have scopes."""
+    """Makes two modules, the names of whose nodes have scopes."""
     g = models.Graph(17)
     rng = np.random.default_rng(0)
     first = g.node("Relu", g.node("MatMul", "x", g.const(rng.normal(0, 1, (16, 32)))))
@@ -148,7 +148,7 @@ def test_a_server_names_the_request_that_brought_sizes_that_data_decide(reposito
     assert inside[1]["new_out"].endswith("[2, 7]") and shown["recompiled"] == 1
 
 
-# What exporters write: torch's newer one, the namespaces of its function graphs, and its older one
+# The forms that exporters write: torch's newer one, the namespaces of its function graphs, and its older one
 # with verbose=True, whose stacks begin with the innermost frame.
 STACK = """/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py(134): forward
 /venv/lib/python3.11/site-packages/torch/nn/modules/module.py(1777): _slow_forward
@@ -227,7 +227,7 @@ def test_a_size_that_reaches_an_output_changes_only_where_that_is_allowed(tmp_pa
 
 
 def best_scores(reduction, opset=17, axis=1):
-    """The best scores of each row of x, as many as the largest of all of x says; doubled."""
+    """Makes the best scores of each row of x, as many as the largest of all of x says; doubled."""
     g = models.Graph(opset)
     k = g.node("Clip", g.node("Cast", g.node("ReduceMax", "x", keepdims=0), to=TensorProto.INT64),
                g.const(np.int64(1), np.int64), g.const(np.int64(3), np.int64))
@@ -279,7 +279,7 @@ def test_a_k_that_shapes_decide_is_no_data(tmp_path):
 
 
 def suppression(most=5, center=0, scores_from=0.0, reads=True, opset=17):
-    """Boxes of a detector behind NonMaxSuppression, and what they are called."""
+    """Makes the boxes of a detector after NonMaxSuppression, and their names."""
     g = models.Graph(opset)
     corners = g.node("Abs", "boxes")
     found = g.node("NonMaxSuppression", corners, "scores", g.ints(most),

@@ -26,13 +26,13 @@ def compiles_of(daemon):
 
 
 def record(daemon, model, path, send, *flags):
-    """Records while `send` sends, until the command ends by itself; what it says."""
+    """Records while `send` sends, until the command ends by itself; returns its output."""
     process = subprocess.Popen([str(BUILD / "reprise"), "record", model, "--server",
                                 daemon.grpc_address, "--out", str(path), *flags],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ended():
-        send()  # what comes before it looks for the first time is none of its requests
+        send()  # requests before its first look are not among its requests
         return process.poll() is not None
     wait_until(ended)
     out, err = process.communicate(timeout=60)
@@ -59,7 +59,7 @@ def test_after_a_warmup_by_recorded_requests_the_traffic_compiles_nothing(
         before = compiles_of(daemon)
         assert set(before) == {"warmup"}
         if packing == "auto":
-            # Together requests may have any number of tokens, also between those of one request.
+            # Together requests may have any number of tokens, also between the numbers of one request.
             captured = json.loads(daemon.reprise("recipes", "bert", "--json"))["recipes"]
             assert {one["bucket"] for one in captured} == {f"t{16 << i}" for i in range(9)}
         for one in traffic:

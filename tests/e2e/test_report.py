@@ -1,4 +1,4 @@
-"""`reprise report` writes one HTML file with what a server compiled, and why."""
+"""`reprise report` writes one HTML file with all compiles of a server, and their causes."""
 
 import html.parser
 import json

@@ -50,7 +50,7 @@ def as_json(inputs, nested=False):
 
 
 def arrays(body):
-    """The outputs of an answer in JSON."""
+    """Returns the outputs of an answer in JSON."""
     return {output["name"]: np.array(output["data"], np.float32).reshape(output["shape"])
             for output in body["outputs"]}
 

@@ -97,7 +97,7 @@ def test_a_number_and_its_text_are_two_sequences(daemon):
 
 
 def test_interleaved_requests_of_a_stream_keep_their_order(daemon):
-    """Nobody waits for an answer before the next request of a sequence is sent."""
+    """Clients do not wait for an answer before they send the next request of a sequence."""
     client, told = daemon.client(), queue.Queue()
     client.start_stream(lambda result, error: told.put((result, error)))
     names = [11, 12, "thirteen"]
@@ -276,7 +276,7 @@ def test_sequences_over_http(daemon):
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=30)
     assert "sequence_start must be true or false" in refused.value.read().decode()
-    # JSON's numbers are what they say: no other sequence stands for a negative one.
+    # JSON's numbers keep their value: no other sequence stands for a negative one.
     body["parameters"] = {"sequence_id": -3, "sequence_start": True}
     request.data = json.dumps(body).encode()
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -35,7 +35,7 @@ def daemon(module_repository, paths):
 
 @pytest.fixture(scope="module", autouse=True)
 def no_tracker_stays():
-    """The clients' library starts a process of Python's own, which would end with the interpreter."""
+    """Ends a process of Python's own that the clients' library starts, before the interpreter does."""
     yield
     resource_tracker._resource_tracker._stop()
 

@@ -1,4 +1,4 @@
-"""Who is served: clients that do not read, keys beside each other, and what belongs to a key."""
+"""Shares: clients that do not read, keys beside each other, and the pages and memory of a key."""
 
 import concurrent.futures
 import threading

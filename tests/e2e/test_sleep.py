@@ -21,7 +21,7 @@ def compiles(daemon):
 
 
 def test_weights_leave_memory_and_a_request_reads_them_again(repository, rng):
-    # 38 MB of weights, in the file's form and in that of kernels.
+    # 38 MB of weights, in the file's form and in the kernels' form.
     repository.add("bert", models.bert(hidden=256, layers=12),
                    config='parameters { key: "reprise.tune" value { string_value: "off" } }')
     inputs = text_inputs(NAMES, 2, 40, rng, 200)

@@ -24,7 +24,7 @@ PATH = "/v1/audio/transcriptions"
 
 
 def form(fields, boundary="b0undary"):
-    """A body of multipart/form-data; values that are bytes are files."""
+    """Makes a body of multipart/form-data; values that are bytes are files."""
     body = b""
     for name, value in fields:
         file = '; filename="sound"' if isinstance(value, bytes) else ""
@@ -39,7 +39,7 @@ class Served:
         self.client = openai.OpenAI(base_url=f"{daemon.http_url}/v1", api_key="none", max_retries=0)
 
     def post(self, path=PATH, body=None, kind=None, **fields):
-        """The status and the text of the answer."""
+        """Returns the status and the text of the answer."""
         if body is None:
             body, kind = form(fields.items())
         request = urllib.request.Request(f"{self.daemon.http_url}{path}", body, {"Content-Type": kind})
@@ -275,9 +275,9 @@ def test_many_at_once_capture_nothing_and_leave_no_page(served, rng):
 
 
 def flac_that_claims(samples):
-    """A FLAC whose header says that it has so many."""
+    """Makes a FLAC whose header says that it has so many."""
     data = bytearray(sound.encode(np.zeros(2000), kind="flac"))
-    place = 8 + 10  # behind the mark, the block's head, and the sizes of blocks and frames
+    place = 8 + 10  # after the mark, the block's head, and the sizes of blocks and frames
     bits = int.from_bytes(data[place:place + 8], "big")
     data[place:place + 8] = (bits >> 36 << 36 | samples).to_bytes(8, "big")
     return bytes(data)

@@ -1,4 +1,4 @@
-"""--recipe-cache: what a first start found out, a second one finds, and the counters say so."""
+"""--recipe-cache: the results of a first start are found by a second one, and the counters say so."""
 
 import json
 
@@ -12,7 +12,7 @@ from testing.metrics import Scrape
 from testing.repository import Repository
 
 NAMES = ["input_ids", "attention_mask"]
-# Equal to the last bit is what one choice of kernels answers; tuning may exchange it meanwhile.
+# Answers of one choice of kernels are equal to the last bit; tuning may exchange it meanwhile.
 UNTUNED = 'parameters { key: "reprise.tune" value { string_value: "off" } }\n'
 EXACT = 'parameters { key: "reprise.padding.sequence" value { string_value: "off" } }\n'
 
@@ -148,7 +148,7 @@ def test_bundle_of_another_cpu_says_why_it_is_of_no_use(repository, tmp_path, rn
     with Daemon(repository, "--recipe-cache", str(tmp_path / "other")) as daemon:
         assert "it was stored for another device" in daemon.log()
         reasons = Scrape(daemon.metrics_url).by("reprise_compiles_total", "reason")
-        # What the other machine used is captured here before the first request.
+        # Recipes that the other machine used are captured here before the first request.
         assert {reason for reason, count in reasons.items() if count} == {"warmup"}
 
 
@@ -222,7 +222,7 @@ def test_records_without_a_mac_by_the_key_are_not_used(repository, tmp_path, rng
         keys[name].write_text(f"{name}: a secret of many bytes\n")
 
     def compiles(*flags):
-        """What a start on the folder compiles for one request, and its log."""
+        """Returns the compiles of a start on the folder for one request, and its log."""
         with Daemon(repository, "--recipe-cache", store, *flags) as daemon:
             infer(daemon.client(), "bert", text_inputs(NAMES, 1, 40, rng, 200))
             scrape = Scrape(daemon.metrics_url)

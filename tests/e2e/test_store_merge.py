@@ -1,4 +1,4 @@
-"""The recipe stores of replicas become one, with what each has used."""
+"""The recipe stores of replicas become one, with the use counts of each."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def compiles_of(daemon):
 
 
 def use(repository, store, rng, *lengths):
-    """Serves requests of these lengths, so that the store knows them; what was compiled for them."""
+    """Serves requests of these lengths, so that the store knows them; returns their compiles."""
     with Daemon(repository, "--recipe-cache", store) as daemon:
         for length in lengths:
             infer(daemon.client(), "bert", text_inputs(NAMES, 1, length, rng, 200))

@@ -1,4 +1,4 @@
-"""Each record of a miss says what would have avoided it: taken at its word, the miss is gone."""
+"""Each record of a miss says how it would have been avoided: taken at its word, the miss is gone."""
 
 import re
 
@@ -25,7 +25,7 @@ def floats(*shapes):
 
 
 class Setting:
-    """What the daemon is told: parameters of the model's config.pbtxt, and flags."""
+    """Returns the settings of the daemon: parameters of the model's config.pbtxt, and flags."""
 
     def __init__(self, parameters=None, flags=None):
         self.parameters = {"packing": "off", "bucket_policy": "off", **(parameters or {})}
@@ -63,7 +63,7 @@ def misses(daemon):
 
 
 def serve(repository, model, setting, requests, store=None):
-    """How each request was served, and the records of misses with the counters beside them."""
+    """Returns how each request was served, and the records of misses with the counters beside them."""
     repository.add("model", model, config=setting.config())
     flags = [word for pair in setting.flags.items() for word in pair]
     if store is not None:
@@ -104,13 +104,13 @@ def images(*shapes):
              "mask": np.ones(shape, np.float32)} for shape in shapes]
 
 
-# Buckets of which each is asked for twice. Their recipes are equally large: those of more positions have
+# Buckets of which each is asked for twice. Their recipes are equally large: recipes of more positions have
 # the launches of attention once for each row.
 MANY = [(rows, length) for rows in (1, 2, 4, 8, 16, 32) for length in (16, 32, 64)]
 
 
 def fills_a_megabyte(repository):
-    """A model whose recipes for the buckets of MANY need one and a half megabytes: too many for a
+    """Makes a model whose recipes for the buckets of MANY need one and a half megabytes: too many for a
     limit of one, and not for the limit of two that is suggested then."""
     repository.add("model", models.bert(layers=6), config=Setting({"tune": "off"}).config())
     try:
@@ -176,7 +176,7 @@ def damage(folder):
 
 
 def forget_use(folder):
-    """Of what was used, so that a start restores nothing before it is asked."""
+    """Lists only used recipes, so that a start restores nothing before it is asked."""
     for path in folder.glob("usage-*"):
         path.unlink()
 

@@ -15,7 +15,7 @@ from testing.repository import MINILM, PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 
-# What the dashboard and the alerts stand on: there from the first scrape, before any request.
+# Metrics that the dashboard and the alerts stand on: there from the first scrape, before any request.
 METRICS = [
     "reprise_compiles_total", "reprise_compile_duration_seconds_count", "reprise_replays_total",
     "reprise_replay_duration_seconds_count", "reprise_cache_requests_total",
@@ -30,7 +30,7 @@ METRICS = [
     "nv_inference_compute_input_duration_us", "nv_inference_compute_infer_duration_us",
     "nv_inference_compute_output_duration_us",
 ]
-# What is not about one model.
+# Metrics that are not about one model.
 GLOBAL_METRICS = {"reprise_build_info"}
 
 

@@ -125,7 +125,7 @@ def test_plain_clients_and_other_protocols_are_refused(daemon, authority):
 
 
 def test_only_forward_secrecy_is_spoken(module_repository, authority):
-    """Who records a connection and steals the key of the certificate later reads nothing."""
+    """A thief of the certificate's key who recorded a connection reads nothing later."""
     certificate = authority.sign("rsa", algorithm=RSA)
 
     def offering(ciphers, protocol, version):

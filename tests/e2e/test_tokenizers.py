@@ -1,4 +1,4 @@
-"""Tokens of `reprise tokenize` are those of the package `tokenizers`, for each kind that there is."""
+"""Tokens of `reprise tokenize` are the same as the package `tokenizers` makes, for each kind that there is."""
 
 import io
 import json
@@ -18,7 +18,7 @@ TEXTS = tokenizer_kinds.texts(800)
 
 
 def lines(folder, inputs, *flags):
-    """What the command says of each line; many lines have longer."""
+    """Returns the command's answer to each line; many lines have longer."""
     text = "".join(json.dumps(line) + "\n" for line in inputs)
     done = subprocess.run([BUILD / "reprise", "tokenize", folder, "--json", *flags], input=text,
                           capture_output=True, text=True, timeout=max(120, len(inputs) // 50))
@@ -46,7 +46,7 @@ def test_every_kind_of_tokenizer_json_gives_the_tokens_of_the_package(kind, tmp_
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     pairs = [[first, second] for first, second in zip(TEXTS[::7], TEXTS[::-7])]
     compare(tmp_path, tokenizer, TEXTS + pairs)
-    # And back: what they decode to.
+    # And back: the texts that they decode to.
     ids = [tokenizer.encode(text).ids for text in TEXTS[:200]]
     assert lines(tmp_path, ids, "--decode") == [
         tokenizer.decode(each, skip_special_tokens=False) for each in ids]
@@ -59,7 +59,7 @@ def test_parts_of_a_stream_joined_are_the_whole_text(kind, tmp_path, rng):
     tokenizer.no_padding()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     ids = [tokenizer.encode(text).ids for text in TEXTS[:150]]
-    # A model draws what no text has.
+    # A model draws ids that no text has.
     ids += [[int(one) for one in rng.integers(0, tokenizer.get_vocab_size(), rng.integers(1, 30))]
             for _ in range(300)]
     for flags, skip in ((["--no-special"], True), ([], False)):
@@ -158,7 +158,7 @@ def decoder_of(first):
 
 
 def mpnet(folder):
-    """Two separators stand between the texts of a pair, and <mask> takes the blank before it."""
+    """Makes MPNet's rules: two separators between the texts of a pair, and <mask> takes the blank before it."""
     words = ["<s>", "<pad>", "</s>", "[UNK]", *wordpiece_words(), "<mask>"]
     (folder / "vocab.txt").write_text("".join(word + "\n" for word in words))
     made = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))

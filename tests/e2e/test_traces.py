@@ -38,7 +38,7 @@ def infer(daemon, headers, rows=2, length=7, model="bert"):
 
 
 def whole(collector, trace_id, root):
-    """The spans of a trace by name, once that of the request has come."""
+    """Returns the spans of a trace by name, once the request's own has come."""
     wait_until(lambda: any(span.name == root for span in collector.trace(trace_id)),
                explain=lambda: f"{root} is not among {collector.spans}")
     spans = {}
@@ -140,7 +140,7 @@ def test_the_caller_decides_and_else_the_share(served, collector):
         assert "traceparent" not in infer(daemon, {}).headers
         assert "traceparent" not in infer(daemon, parent(trace="3" * 32, sampled=False)).headers
         assert infer(daemon, parent()).headers["traceparent"].startswith(f"00-{TRACE}-")
-        # What is no header of the standard begins a trace of its own, by the share.
+        # A header that breaks the standard begins a trace of its own, by the share.
         assert "traceparent" not in infer(daemon, {"traceparent": "00-nonsense"}).headers
         whole(collector, TRACE, "POST /v2/models/{model}/infer")
     assert {span.trace_id for span in collector.spans} == {TRACE}
@@ -221,7 +221,7 @@ def test_latencies_have_exemplars_for_scrapers_that_ask(served, collector):
         assert trace == TRACE and 'model="bert"' in labels
         bound = float(re.search(r'le="([^"]+)"', labels).group(1))
         assert float(value) <= bound
-    # Names are those of the plain page.
+    # Names are the plain page's.
     names = {line.split("{")[0].split(" ")[0] for line in plain.text.splitlines() if line[:1] != "#"}
     assert {line.split("{")[0].split(" ")[0] for line in text.splitlines() if line[:1] != "#"} == names
     families = re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""After a quick capture the kernels are timed behind the traffic, and the recipe is exchanged for a better one."""
+"""After a quick capture the kernels are timed in the background, and the recipe is exchanged for a better one."""
 
 
 import numpy as np
@@ -73,7 +73,7 @@ def test_second_start_knows_the_kernels(repository, tmp_path, rng):
 
 
 def test_nothing_is_tuned_that_says_so(repository, tmp_path, rng):
-    """What a frozen server or model may not capture it does not tune either."""
+    """A frozen server or model that may not capture does not tune either."""
     sides = {"off": ({"tune": "off"}, []), "frozen": ({"frozen": "true"}, []),
              "server": ({}, ["--frozen"])}
     for side, (parameters, flags) in sides.items():

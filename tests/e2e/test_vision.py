@@ -34,7 +34,7 @@ def encoded(image, form="PNG", **options):
 
 
 def squares(width=640, height=480, **colours):
-    """A dark picture with squares: colour=(left, top, side)."""
+    """Makes a dark picture with squares: colour=(left, top, side)."""
     image = Image.new("RGB", (width, height), (10, 10, 10))
     for colour, (left, top, side) in colours.items():
         ImageDraw.Draw(image).rectangle([left, top, left + side - 1, top + side - 1], fill=colour)
@@ -51,7 +51,7 @@ def overlap(a, b):
 
 
 def middle(objects, label):
-    """The mean of an object's boxes by their scores: those of the cells that see it lie around it."""
+    """Returns the mean of an object's boxes by their scores: the boxes of the cells that see it lie around it."""
     boxes = [one for one in objects if one["label"] == label]
     assert boxes, (label, objects)
     return np.average([one["box"] for one in boxes], axis=0, weights=[one["score"] for one in boxes])
@@ -99,7 +99,7 @@ def send(daemon, task, model, image, **parameters):
 
 
 def expected(image):
-    """What transformers makes of a picture by PREPROCESSOR."""
+    """Returns transformers' preprocessing of a picture by PREPROCESSOR."""
     small = np.asarray(image.convert("RGB").resize((32, 48), Image.BILINEAR), np.float32) / 255
     return ((small - MEAN) / STD).transpose(2, 0, 1).astype(np.float32)
 
@@ -267,7 +267,7 @@ def test_pictures_in_other_colours_are_read_as_pillow_reads_them(served, mode):
 
 
 def bomb(width, height):
-    """A PNG file of a few bytes that says it is large."""
+    """Makes a PNG file of a few bytes that says it is large."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +

@@ -1,4 +1,4 @@
-"""Ready means primed: what is captured before readiness, how far it is, and what ends it."""
+"""Ready means primed: which captures come before readiness, how far it is, and which events end it."""
 
 import json
 import re
@@ -184,7 +184,7 @@ def test_sizes_that_the_model_does_not_take_are_refused_with_both_numbers(reposi
 
 
 def found():
-    """The elements above 0, doubled by a product, and their number in the answer's size."""
+    """Makes the elements above 0, doubled by a product, and their number in the answer's size."""
     g = models.Graph(13)
     where = g.node("Transpose", g.node("NonZero", g.node("Greater", "x", g.scalar(0.0))),
                    perm=[1, 0])

@@ -1,4 +1,4 @@
-"""Axes behind convolutions and pools: audio, images, lines of text are padded to buckets."""
+"""Axes through convolutions and pools: audio, images, lines of text are padded to buckets."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -63,7 +63,7 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
         rows = 6  # buckets of the batch, at most
         assert scrape.total("reprise_compiles_total", model=name) <= rows * 2**axes
         assert scrape.total("reprise_withheld_answers_total", model=name) == 0
-        # What is said of an axis is said of the form that is served.
+        # The verdict on an axis is about the form that is served.
         assert "is never padded" not in daemon.log()
 
 

@@ -1,4 +1,4 @@
-"""Compares the tokens that Reprise makes of exported decoders with those of onnxruntime."""
+"""Compares the tokens that Reprise makes of exported decoders with onnxruntime's."""
 
 import argparse
 import pathlib

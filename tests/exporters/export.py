@@ -27,7 +27,7 @@ def model_of(config, dtype):
 
 
 def flat(cache):
-    """The keys and values of a cache, layer by layer."""
+    """Returns the keys and values of a cache, layer by layer."""
     if hasattr(cache, "layers"):
         return [one for layer in cache.layers for one in (layer.keys, layer.values)]
     if hasattr(cache, "key_cache"):

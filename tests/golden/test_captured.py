@@ -1,4 +1,4 @@
-"""Whole models, captured, are the texts in captured/ and have the properties that speed hangs on."""
+"""Whole models, captured, are the texts in captured/ and have the properties that speed depends on."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 """Every encoder family in every exporter's style captures to the same few fused nodes.
 
-No texts are held here: what is counted is what speed hangs on, and it must not depend on who wrote
+No texts are held here: properties that speed depends on are counted, and they must not depend on who wrote
 the model.
 """
 
@@ -57,7 +57,7 @@ def test_a_layer_is_four_products_attention_and_two_norms(captured, name):
 
 @pytest.mark.parametrize("name", families.ALL)
 def test_nothing_that_a_fused_node_does_is_left(captured, name):
-    allowed = {"LayerNormalization"}  # that of the embeddings, which nothing is added to
+    allowed = {"LayerNormalization"}  # the embeddings' own, which nothing is added to
     allowed |= {"Tanh"} if name.startswith(("bert_", "cross_encoder_")) else set()
     assert not (LEFT_OVER - allowed) & set(captured(name))
     assert not [op for op in captured(name) if op.startswith("com.microsoft.")]

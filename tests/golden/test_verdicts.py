@@ -1,4 +1,4 @@
-"""What of each model may be padded, packed or batched is what verdicts.txt says: it never shrinks unseen.
+"""Which parts of each model may be padded, packed or batched stands in verdicts.txt: it never shrinks unseen.
 
 Lists every model that the tests make without arguments, and the real ones that were fetched.
 """
@@ -47,7 +47,7 @@ def verdict_of(axis):
 
 
 def described(name, path):
-    """The line of a model, and one for each axis or packing that is refused: why."""
+    """Returns the line of a model, and one for each axis or packing that is refused: why."""
     done = subprocess.run([REPRISE, "check", "--json", path], capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:

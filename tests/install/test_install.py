@@ -23,7 +23,7 @@ def run(*command, **options):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """A prefix whose path does not look like a system's, with a space in it."""
+    """Makes a prefix whose path does not look like a system's, with a space in it."""
     path = tmp_path_factory.mktemp("install") / "a prefix"
     run("cmake", "--install", BUILD, "--prefix", path)
     return path
@@ -55,7 +55,7 @@ def test_installed_headers_come_alone(prefix, tmp_path):
     for header in headers:
         text = (root / header).read_text()
         missing = [h for h in re.findall(r'^#include "([^"]+)"', text, re.M) if h not in headers]
-        # What generated code includes of protobuf's own comes with protobuf.
+        # Headers of protobuf that generated code includes come with protobuf.
         assert [h for h in missing if h.split("/")[0] in ("runtime", "client", "proto")] == []
         source = SOURCE / re.sub(r"\.h$", ".cc", header)
         first = re.search(r"^#include .*$", source.read_text(), re.M) if source.exists() else None

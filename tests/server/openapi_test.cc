@@ -67,6 +67,12 @@ TEST_F(OpenApiTest, EveryRouteIsDescribedAndEveryDescriptionIsOfARoute) {
   }
 }
 
+TEST_F(OpenApiTest, PartOfASegmentIsAParameterToo) {
+  const json& parameters = page_["paths"]["/v1/models/{model}:predict"]["post"]["parameters"];
+  ASSERT_EQ(parameters.size(), 1);
+  EXPECT_EQ(parameters[0]["name"], "model");
+}
+
 TEST_F(OpenApiTest, SecurityIsTheRightOfTheRoute) {
   for (const Router::Route& route : router_.routes()) {
     if (absl::StartsWith(route.pattern, "/page/")) continue;
@@ -83,7 +89,7 @@ TEST_F(OpenApiTest, SecurityIsTheRightOfTheRoute) {
   }
 }
 
-// The names of all schemas below `value` that it refers to.
+// Collects the names of all schemas below `value` that it refers to.
 void CollectReferences(const json& value, std::vector<std::string>& names) {
   constexpr char kSchema[] = "#/components/schemas/";
   if (value.is_object() && value.contains("$ref") && value["$ref"].is_string()) {

@@ -2,7 +2,7 @@
 
 A room is one translation unit (cmake/RepriseTargets.cmake), and the compiler is silent where code in the
 unnamed namespace of one source finds the constant of another instead of the one that a header of ours
-declares for both. Constants and types are looked at; functions differ by what they take.
+declares for both. Constants and types are looked at; functions differ by their parameters.
 """
 
 import functools
@@ -54,7 +54,7 @@ def headers(path):
 
 
 def hidden(room):
-    """'name (source) hides that of header' for each name of the room's sources."""
+    """Returns 'name (source) hides the name of header' for each name of the room's sources."""
     sources = sorted(room.glob("*.cc"))
     known = [(header, *declared(header)) for header in sorted(set().union(*map(headers, sources)))]
     for source in sources:

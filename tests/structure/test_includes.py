@@ -1,6 +1,6 @@
-"""Who may include whom: every #include of the code is an edge of the design, or this fails.
+"""The allowed includes: every #include of the code is an edge of the design, or this fails.
 
-Floors without a circle, so that a part can be read, tested and replaced without what stands above it.
+Floors without a circle, so that a part can be read, tested and replaced without the floors above it.
 A floor with many files has rooms, the folders below it, and the same holds among them. Tests may
 include anything.
 """
@@ -11,7 +11,7 @@ import re
 
 ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 
-# Folder -> what it may include directly; what those may include comes with them.
+# Folder -> the folders it may include directly; the includes of those come with them.
 MAY_INCLUDE = {
     "runtime/base": [],
     "runtime/base/cpu": ["runtime/base"],
@@ -21,12 +21,13 @@ MAY_INCLUDE = {
     "runtime/memory": ["runtime/graph"],
     "runtime/shapes": ["runtime/graph"],
     "runtime/ops/kit": ["runtime/shapes"],
-    "runtime/ops/axis": ["runtime/ops/elementwise", "runtime/ops/movement", "runtime/ops/reduce"],
+    "runtime/ops/maps": ["runtime/ops/quantized", "runtime/ops/movement"],
+    "runtime/ops/axis": ["runtime/ops/maps"],
     "runtime/ops/weights": ["runtime/ops/kit"],
     "runtime/ops/elementwise": ["runtime/ops/kit"],
     "runtime/ops/movement": ["runtime/ops/kit"],
     "runtime/ops/reduce": ["runtime/ops/kit"],
-    "runtime/ops/products": ["runtime/ops/axis", "runtime/ops/elementwise"],
+    "runtime/ops/products": ["runtime/ops/elementwise"],
     "runtime/ops/windows": ["runtime/ops/products"],
     "runtime/ops/attention": ["runtime/ops/products", "runtime/ops/reduce"],
     "runtime/ops/recurrent": ["runtime/ops/kit"],
@@ -81,7 +82,7 @@ MAY_INCLUDE = {
         "runtime/device/cpu/classical", "runtime/device/cpu/packed", "runtime/device/cpu/paged",
         "runtime/device/cpu/int8"],
     "runtime/recipe": ["runtime/passes", "runtime/memory", "runtime/device", "proto/recipe"],
-    # Proofs of padding, which run a model through what the engine gives them.
+    # Proofs of padding, which run a model through the engine's interfaces.
     "runtime/verify": ["runtime/recipe", "runtime/certify"],
     "runtime/engine/types": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/verify"],
     "runtime/engine/metrics": ["runtime/engine/types", "runtime/json"],
@@ -98,7 +99,8 @@ MAY_INCLUDE = {
     "runtime/engine/audit": ["runtime/engine/batch", "runtime/engine/tune", "runtime/json"],
     "runtime/engine": ["runtime/engine/metrics", "runtime/engine/tail", "runtime/engine/audit"],
     "runtime/sequences": ["runtime/memory"],
-    "runtime/generate": ["runtime/engine", "runtime/sequences"],
+    "runtime/ranks": ["runtime/device"],
+    "runtime/generate": ["runtime/engine", "runtime/sequences", "runtime/ranks"],
     "runtime/batching": ["runtime/base"],
     # The engine in a program.
     "runtime/launch": ["runtime/engine", "runtime/batching"],
@@ -118,6 +120,7 @@ MAY_INCLUDE = {
     "server/pictures": ["client/images", "server/hub"],
     "server/repository": ["server/pictures", "server/fetch", "server/wire", "server/config", "server/hub", "runtime/generate"],
     "server/shared_memory": ["server/transport"],
+    "server/prefixes": ["server/transport", "runtime/sequences"],
     "server/requests": ["server/repository", "server/hub", "runtime/batching", "server/access",
                         "server/shared_memory", "server/tracing"],
     "server/tasks": ["server/hub", "server/requests"],
@@ -137,7 +140,7 @@ MAY_INCLUDE = {
                         "server/vision"],
     "server/vision": ["server/rest"],
     "server/openapi": ["server/text_api"],
-    "server": ["server/rpc", "proto/orca_report", "server/page", "server/openapi", "server/vision", "runtime/device/cpu", "runtime/device/reference"],
+    "server": ["server/prefixes", "server/rpc", "proto/orca_report", "server/page", "server/openapi", "server/vision", "runtime/device/cpu", "runtime/device/reference"],
     "client/images": ["runtime/base/cpu"],
     "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
     "client/files": ["runtime/base"],
@@ -164,7 +167,7 @@ OUTSIDE = {
     "yaml-cpp/": ["command_line"],
     "archive": ["server/fetch"],
     "prometheus/": ["server/metrics", "server/rpc", "server/page", "server"],
-    "boost/": ["server/transport", "server/http", "server/http2"],
+    "boost/": ["server/transport", "server/http", "server/http2", "server/prefixes"],
     "simdjson.h": ["server/rest", "server/generate", "server/hub", "server/chat", "server/text_api", "server/http",
         "server/repository", "server/vision"],
     "httplib.h": ["client/cli"],
@@ -199,7 +202,7 @@ def includes(path):
 
 
 def owner(include):
-    """The folder that a file of ours belongs to, or the name of generated code; None: not ours."""
+    """Returns the folder that a file of ours belongs to, or the name of generated code; None: not ours."""
     match = re.fullmatch(r"(proto/\w+?)(\.grpc)?\.pb\.h", include)
     if match:
         return match.group(1)

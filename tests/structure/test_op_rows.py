@@ -1,4 +1,4 @@
-"""What is known of an op stands in its row: no other file keeps a table of ops by name.
+"""All knowledge of an op stands in its row: no other file keeps a table of ops by name.
 
 A new op touches its row, its kernel, its plan and its test. `Det` is the proof: it is batched, packed,
 bounded and fast, and nothing but those names it.
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).
 OP_NAME = re.compile(r'"((?:reprise\.|com\.microsoft\.)?[A-Z][A-Za-z0-9]+)"|\b(\w+Op)::kName\b')
 
 # Files whose lists of names are their purpose: the rows, plans of kernels, how the importer rewrites
-# what files hold into rows, activations, which LSTM's attributes call as ops are called, and forms that
+# ops of files into rows, activations, which LSTM's attributes call as ops are called, and forms that
 # are looked for in a file of ONNX, whose ops are no rows yet.
 LISTS = re.compile(r"runtime/ops/rows_\w+\.cc|runtime/device/.*plan\w*\.cc|runtime/onnx/rewrites[\w/]*\.cc"
                    r"|runtime/ops/recurrent/recurrent_activations\.cc|tools/files/static_forms\.cc")
@@ -36,10 +36,11 @@ def sources(*folders):
 
 @functools.cache
 def typed_ops():
-    """The name of each op that has a struct, by the struct."""
-    named = re.compile(r'struct (\w+Op) \{\s+static constexpr char kName\[\] =\s+"([^"]+)"')
-    return {struct: op for path, text in sources("runtime/ops") if path.endswith("_op.h")
-            for struct, op in named.findall(text)}
+    """Returns the name of each op that has a struct, by the struct."""
+    named = re.compile(r'(?:struct (\w+Op)\s+(?:: NamedOp<|\{\s+static constexpr char kName\[\] =\s+)'
+                       r'|using (\w+Op) =\s+\w+<)"([^"]+)"')
+    return {struct or alias: op for path, text in sources("runtime/ops") if path.endswith("_op.h")
+            for struct, alias, op in named.findall(text)}
 
 
 def ops_in(text):
@@ -119,11 +120,13 @@ def test_typed_ops_are_rows_and_have_no_more_inputs_than_these():
     for path, text in sources("runtime/ops"):
         if not path.endswith("_op.h"):
             continue
-        for struct, body in re.findall(r"struct (\w+Op) \{(.*?)\n\};", text, re.S):
+        for struct, body in re.findall(r"struct (\w+Op)\s+: NamedOp<[^>]+> \{(\}|.*?\n\});", text, re.S):
             inputs = re.search(r"enum Input : size_t \{([^}]*)\}", body)
             if inputs is None:
                 continue
-            listed += 1
-            count = len([name for name in inputs.group(1).split(",") if name.strip()])
-            assert most[typed[struct]] in (-1, *range(count, count + 8)), struct
+            # A template stands for each op that is made of it.
+            for op in [struct] if struct in typed else re.findall(rf"using (\w+Op) =\s+{struct}<", text):
+                listed += 1
+                count = len([name for name in inputs.group(1).split(",") if name.strip()])
+                assert most[typed[op]] in (-1, *range(count, count + 8)), op
     assert listed > 60

@@ -1,6 +1,6 @@
 """Chat templates of many families, written for tests after how the families write conversations.
 
-`TEMPLATES` maps a family to (template, special tokens). They use what templates in the field use:
+`TEMPLATES` maps a family to (template, special tokens). They use the syntax of templates in the field:
 loops with `loop.first`, slices, namespaces, macros, filters with arguments, methods of Python's
 texts and dicts, tools as JSON, dates, and errors of their own.
 """

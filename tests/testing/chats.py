@@ -15,7 +15,7 @@ TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or ''
 
 
 def tokenizer(special=SPECIAL):
-    """Each byte is a token; so are some words with a blank in front, as GPT-2 has them."""
+    """Makes each byte a token, and some words with a blank in front, as GPT-2 has them."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: id for id, letter in enumerate(letters)}
     merges = []

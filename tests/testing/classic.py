@@ -69,7 +69,7 @@ CLASSES = {"label": TensorProto.INT64, "probabilities": TensorProto.FLOAT}
 
 
 def forest(rng, classes=3, post_transform="NONE"):
-    """As a random forest: every leaf has the shares of all classes; of two classes one's alone."""
+    """Makes a random forest: every leaf has the shares of all classes; of two classes one's alone."""
     nodes, leaves = trees(rng, 20, 7)
     given = []
     for leaf in leaves:
@@ -82,7 +82,7 @@ def forest(rng, classes=3, post_transform="NONE"):
 
 
 def boosted(rng, classes=2):
-    """As gradient boosting: a tree for each class in turn, missing numbers go either way."""
+    """Makes gradient boosting: a tree for each class in turn, missing numbers go either way."""
     nodes, leaves = trees(rng, 30, 5, MODES, missing=True)
     lines = 1 if classes == 2 else classes
     given = [(leaf, leaf[0] % lines, rng.normal()) for leaf in leaves]
@@ -127,7 +127,7 @@ def support_vectors(rng, probabilities=True, kernel="RBF"):
 
 
 def neighbours(rng, blocks=False):
-    """The mean of the five nearest of a table: a Scan over it finds how far each of its rows is, as
+    """Makes the mean of the five nearest of a table: a Scan over it finds how far each of its rows is, as
     a straight line or along the blocks of a city."""
     tensor, make = helper.make_tensor_value_info, helper.make_node
     distance = [make("Abs", ["difference"], ["sizes"]),
@@ -175,7 +175,7 @@ def codes(rng):
 
 
 def mapped(rng):
-    """A classifier whose probabilities come as maps from labels: what converters do by default."""
+    """Makes a classifier whose probabilities come as maps from labels: converters do so by default."""
     inner = forest(rng)
     inner.graph.node[0].output[1] = "scores"
     inner.graph.node.append(
@@ -187,7 +187,7 @@ def mapped(rng):
 
 
 def text_labels(rng):
-    """A classifier whose labels are text."""
+    """Makes a classifier whose labels are text."""
     inner = forest(rng)
     for attribute in inner.graph.node[0].attribute:
         if attribute.name == "classlabels_int64s":

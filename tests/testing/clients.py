@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 def together(work, arguments, clients=None):
     """Calls `work` with each of `arguments`, `clients` (all) of them at a time.
 
-    What they returned, in the order of `arguments`; raises what one of them raised.
+    Returns their results, in the order of `arguments`; raises the error that one of them raised.
     """
     arguments = list(arguments)
     with ThreadPoolExecutor(clients or len(arguments)) as pool:

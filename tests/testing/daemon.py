@@ -27,7 +27,7 @@ SOURCE = pathlib.Path(os.environ["REPRISE_SOURCE_DIR"])
 
 
 def free_ports(count):
-    """Ports that nobody listens on; all held at once, so that they differ."""
+    """Returns ports that no process listens on; all held at once, so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for s in sockets:
@@ -39,9 +39,9 @@ def free_ports(count):
 
 
 def reprise(*arguments, check=True, log=lambda: ""):
-    """Runs `reprise`; its stdout, or the finished process if what it ends with is not checked.
+    """Runs `reprise`; returns its stdout, or the finished process if its exit code is not checked.
 
-    `log` makes what is shown beside the errors of a command that fails.
+    `log` makes the text that is shown beside the errors of a command that fails.
     """
     done = subprocess.run([str(BUILD / "reprise"), *map(str, arguments)],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
@@ -58,12 +58,12 @@ def run_reprised(*flags):
 
 
 def flags_of_reprised():
-    """The names of all flags, `--help` and `--version` among them."""
+    """Returns the names of all flags, `--help` and `--version` among them."""
     return set(re.findall(r"--[a-z][a-z0-9-]+", run_reprised("--help").stdout))
 
 
 def commands_of(*words):
-    """The names of the commands of `reprise`, or of those below one of them."""
+    """Returns the names of the commands of `reprise`, or of those below one of them."""
     listed = reprise(*words, "--help").split("\nOptions:")[0]
     return re.findall(r"^  ([a-z]+) {2,}\S", listed, re.M)
 
@@ -79,7 +79,7 @@ class Daemon:
 
         `descriptors`: how many it can have open; None: as many as the system lets it.
         `cpu`: the name of another CPU, as qemu-x86_64 knows it, that is emulated.
-        `log_to`: the file or descriptor that the log goes to; None: what `log` reads.
+        `log_to`: the file or descriptor that the log goes to; None: the pipe that `log` reads.
         `metrics_detail`: whether scrapes have every series.
         """
         self._limits = ([f"--as={address_bytes}"] if address_bytes else []) + (
@@ -106,7 +106,7 @@ class Daemon:
 
     def start(self):
         """Without waiting for it to be ready."""
-        # Not with preexec_fn: what gRPC does in a forked child of this process sometimes aborts it.
+        # Not with preexec_fn: gRPC's code in a forked child of this process sometimes aborts it.
         limit = ["prlimit", *self._limits] if self._limits else []
         self.process = subprocess.Popen(
             limit + self._command, stdin=subprocess.DEVNULL, stdout=self._log,
@@ -155,7 +155,7 @@ class Daemon:
         return pathlib.Path(self._log.name).read_text(errors="replace")
 
     def http_status(self, path):
-        """The status code of a GET; None if nobody answers."""
+        """Returns the status code of a GET; None if no server answers."""
         try:
             with urllib.request.urlopen(self.http_url + path, timeout=10,
                                         context=self.context) as response:
@@ -166,7 +166,7 @@ class Daemon:
             return None
 
     def readiness(self):
-        """The body of /v2/health/ready, whatever its status; {} if nobody answers."""
+        """Returns the body of /v2/health/ready, whatever its status; {} if no server answers."""
         try:
             with urllib.request.urlopen(self.http_url + "/v2/health/ready", timeout=10,
                                         context=self.context) as reply:

@@ -160,7 +160,7 @@ class Decoder:
         return self.const(self.random.normal(1, 1, self.heads), np.float32)
 
     def with_sinks(self, scores):
-        """As gpt-oss is exported: a column of its own, of which no value is taken."""
+        """Adds sinks as gpt-oss is exported: a column of its own, of which no value is taken."""
         column = self.node("Reshape", self.sink(), self.ints(1, -1, 1, 1))
         shape = self.node("Concat", self.dim(scores, 0), self.ints(self.heads),
                           self.dim(scores, 2), self.ints(1), axis=0)
@@ -246,7 +246,7 @@ class Decoder:
         return self.attend(q, present_k, present_v, shared["mask"])
 
     def shared(self):
-        """What all layers read, and the embedded tokens' share of positions."""
+        """Makes the tensors that all layers read, and the embedded tokens' share of positions."""
         shared = {}
         if self.form in ("gqa", "concat", "onnx"):
             self.inputs.append(("attention_mask", I64, ["batch", "total"]))
@@ -362,7 +362,7 @@ class Stepper:
         return 0 if dim.startswith("past") else self.rows.get(dim, 1)
 
     def step(self, ids):
-        """The scores of each of `ids`, which follow what was there before."""
+        """Returns the scores of each of `ids`, which follow the ids that were there before."""
         count = len(ids)
         feeds = {"input_ids": np.array([ids], np.int64), **self.past}
         if "attention_mask" in self.names:
@@ -377,7 +377,7 @@ class Stepper:
         return results["logits"][0]
 
     def greedy(self, prompt, tokens):
-        """The new ids, and the scores that each was chosen by."""
+        """Returns the new ids, and the scores that each was chosen by."""
         self.reset()
         ids, rows = [], []
         logits = self.step(prompt)[-1]

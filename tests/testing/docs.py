@@ -12,6 +12,12 @@ from testing.daemon import SOURCE
 # README.md and docs/, in the order of a reader.
 PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 
+# Pages of the tree, but none that is built or downloaded into it.
+PAGES_OF_TREE = sorted(path for path in SOURCE.rglob("*.md")
+                       if not {"build", ".cache", ".git"} & set(path.relative_to(SOURCE).parts))
+# Pages of users: the things that they name must be there.
+MANUAL = [*PAGES, SOURCE / "deploy/README.md"]
+
 # The first column of its tables has flags and paths of other servers.
 OF_OTHERS = SOURCE / "docs/coming.md"
 
@@ -22,7 +28,7 @@ _BLOCK = re.compile(r"(?:^<!-- not run: ([^\n]*?) -->\n)?^```(\w*)\n(.*?)^```$",
 class Block:
     page: pathlib.Path
     line: int
-    language: str  # "sh", "python", "text": what the blocks before it print, "pbtxt"; or ""
+    language: str  # "sh", "python", "text": the output of the blocks before it, "pbtxt"; or ""
     text: str
     not_run: str | None  # the reason
 
@@ -39,3 +45,23 @@ def blocks(page):
 
 def squeezed(text):
     return re.sub(r"\s+", " ", text).strip()
+
+
+def name_of(page):
+    return str(page.relative_to(SOURCE))
+
+
+def without_code(text):
+    """Returns `text` without code blocks and code in lines: a reader sees no links in them."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+
+
+def table_rows(text):
+    """Lines of tables that begin with a name."""
+    return "\n".join(line for line in text.splitlines() if line.startswith("| `"))
+
+
+def section(text, heading):
+    """From `heading` to the next one of its level or above it."""
+    level = len(heading.split()[0])
+    return re.split(rf"^#{{1,{level}}} ", text.split(f"\n{heading}\n")[1], flags=re.M)[0]

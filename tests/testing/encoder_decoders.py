@@ -5,7 +5,7 @@ or beside decoder_model.onnx and decoder_with_past_model.onnx. Forms:
 
   t5       relative positions by buckets of distance, RMS norm, no scale; `places` of queries counted
            from 0 and cut ("cut"), or from the length of the past ("counted")
-  bart     learnt positions behind an offset of 2, layer norm behind each sum
+  bart     learnt positions after an offset of 2, layer norm after each sum
   whisper  convolutions over a spectrum, no mask of the encoder's result; the file of later steps has an
            input `cache_position`
 """
@@ -97,7 +97,7 @@ class EncoderDecoder:
                       axis=-1, epsilon=1e-5)
 
     def sublayer(self, g, x, name, compute):
-        """T5 and Whisper normalise what goes in, BART what comes out."""
+        """Normalises the input as T5 and Whisper do, or the output as BART does."""
         if self.form == "bart":
             return self.norm(g, g.node("Add", x, compute(x)), name)
         return g.node("Add", x, compute(self.norm(g, x, name)))
@@ -209,7 +209,7 @@ class EncoderDecoder:
         return (name, F32, ["batch_size", self.heads, length, self.size])
 
     def decoder(self, past, prefix="", branch=False):
-        """A step with the caches (`past`) or without. A branch has the outputs of both."""
+        """Makes a step with the caches (`past`) or without. A branch has the outputs of both."""
         g = Graph(self, prefix)
         end = "_branch" if branch else ""
         if self.mask:
@@ -276,7 +276,7 @@ class EncoderDecoder:
                 return self.attend(g, y, *caches, cross_mask, f"{name}.cross")
             caches = [f"past_key_values.{layer}.encoder.{one}" for one in ("key", "value")]
             g.inputs += [self.cache_info(one, "encoder_sequence_length_out") for one in caches]
-            if branch:  # The outputs of both branches are the same; these are read by nobody.
+            if branch:  # The outputs of both branches are the same; nothing reads these.
                 for one in ("key", "value"):
                     empty = np.zeros((0, self.heads, 1, self.size), np.float32)
                     g.node("Identity", g.const(empty), result=present("encoder", one))
@@ -354,7 +354,7 @@ class Stepper:
         self.states = self.encoder.run(["last_hidden_state"], feeds)[0]
 
     def step(self, ids, past):
-        """The scores behind the last of `ids`, and the caches with them."""
+        """Returns the scores after the last of `ids`, and the caches with them."""
         run = self.next if past else self.first
         feeds = {"input_ids": np.array([ids], np.int64), "encoder_hidden_states": self.states,
                  "encoder_attention_mask": np.ones(self.states.shape[:2], np.int64),

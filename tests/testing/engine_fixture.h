@@ -54,60 +54,36 @@ class RememberingObserver final : public Observer {
   class ForOne final : public ModelObserver {
    public:
     explicit ForOne(std::shared_ptr<Observed> observed) : observed_(std::move(observed)) {}
-    void OnCompile(const CompileRecord& record) override {
+    void On(const ModelEvent& event) override {
       MutexLock lock(observed_->mutex);
-      observed_->compiles.push_back(std::string(record.bucket) + " " +
-                                    std::string(CompileReasonName(record.reason)));
-    }
-    void OnReplay(const ReplayRecord& record) override {
-      MutexLock lock(observed_->mutex);
-      observed_->replays.push_back(std::string(record.bucket));
-      for (size_t i = 0; i < record.axes.size(); ++i) {
-        observed_->elements[i].valid += record.axes[i].valid;
-        observed_->elements[i].padded += record.axes[i].padded;
-      }
-    }
-    void OnRequestLengths(absl::Span<const int64_t>) override {}
-    void OnCacheRequest(bool hit) override {
-      MutexLock lock(observed_->mutex);
-      ++(hit ? observed_->hits : observed_->misses);
-    }
-    void OnCacheSize(int64_t, int64_t) override {}
-    void OnEviction(EvictionReason reason) override {
-      MutexLock lock(observed_->mutex);
-      observed_->evictions.push_back(reason);
-    }
-    void OnTune(absl::string_view bucket) override {
-      MutexLock lock(observed_->mutex);
-      observed_->tunes.push_back(std::string(bucket));
-    }
-    void OnBuckets(const BucketReport& report, const std::vector<std::string>&) override {
-      MutexLock lock(observed_->mutex);
-      observed_->buckets.push_back(report);
-    }
-    void OnEagerNode(absl::string_view op, int64_t) override {
-      MutexLock lock(observed_->mutex);
-      observed_->eager.push_back(std::string(op));
-    }
-    void OnEagerCacheRequest(bool hit) override {
-      MutexLock lock(observed_->mutex);
-      ++(hit ? observed_->eager_hits : observed_->eager_misses);
-    }
-    void OnEagerCacheSize(int64_t, int64_t bytes) override {
-      MutexLock lock(observed_->mutex);
-      observed_->eager_bytes = bytes;
-    }
-    void OnEagerEviction() override {
-      MutexLock lock(observed_->mutex);
-      ++observed_->eager_evictions;
-    }
-    void OnWithheldAnswer() override {
-      MutexLock lock(observed_->mutex);
-      ++observed_->withheld;
-    }
-    void OnReferenceKernel(absl::string_view op, absl::string_view) override {
-      MutexLock lock(observed_->mutex);
-      observed_->reference_kernels.push_back(std::string(op));
+      Observed& to = *observed_;
+      std::visit(
+          OfEvent{
+              [&](const CompileRecord& record) {
+                to.compiles.push_back(std::string(record.bucket) + " " +
+                                      std::string(CompileReasonName(record.reason)));
+              },
+              [&](const ReplayRecord& record) {
+                to.replays.push_back(std::string(record.bucket));
+                for (size_t i = 0; i < record.axes.size(); ++i) {
+                  to.elements[i].valid += record.axes[i].valid;
+                  to.elements[i].padded += record.axes[i].padded;
+                }
+              },
+              [&](const CacheLookup& lookup) { ++(lookup.hit ? to.hits : to.misses); },
+              [&](const RecipeEviction& eviction) { to.evictions.push_back(eviction.reason); },
+              [&](const TunedRecipe& tuned) { to.tunes.emplace_back(tuned.bucket); },
+              [&](const BucketsInForce& buckets) { to.buckets.push_back(buckets.report); },
+              [&](const EagerNodeRun& run) { to.eager.emplace_back(run.op); },
+              [&](const EagerCacheLookup& lookup) {
+                ++(lookup.hit ? to.eager_hits : to.eager_misses);
+              },
+              [&](const EagerCacheSize& size) { to.eager_bytes = size.bytes; },
+              [&](const EagerEviction&) { ++to.eager_evictions; },
+              [&](const WithheldAnswer&) { ++to.withheld; },
+              [&](const ReferenceLaunch& launch) { to.reference_kernels.emplace_back(launch.op); },
+              [](const auto&) {}},
+          event);
     }
 
    private:

@@ -1,6 +1,6 @@
 """Small transformers written the way different exporters and model families write them.
 
-Each function returns an ONNX model of two layers over [batch, sequence]. What differs is the form:
+Each function returns an ONNX model of two layers over [batch, sequence]. They differ in the form:
 where the scale is, how the mask is made, how heads are moved, how normalisations are spelt. A
 runtime that fuses one form only is slow on the others. `ALL` lists them.
 """
@@ -17,7 +17,7 @@ REACH = 5  # of a window
 
 
 class Transformer(Graph):
-    """What the models share: weights, norms, activations, heads."""
+    """The parts that the models share: weights, norms, activations, heads."""
 
     def __init__(self, opset, seed=0):
         super().__init__(opset)
@@ -106,7 +106,7 @@ class Transformer(Graph):
         return self.node("Mul", off, self.scalar(low))
 
     def filled_mask(self, mask, low):
-        """`low` takes the place of what is left out, 0 elsewhere."""
+        """Puts `low` in the place of hidden scores, 0 elsewhere."""
         wide = self.unsqueeze(self.unsqueeze(mask, 1), 2)
         off = self.node("Sub", self.scalar(1.0), self.node("Cast", wide, to=TensorProto.FLOAT))
         hidden = self.node("Cast", off, to=TensorProto.BOOL)
@@ -120,7 +120,7 @@ class Transformer(Graph):
 
 
 def distilbert():
-    """The query is scaled before its product; the mask replaces scores, spread to their shape."""
+    """Scales the query before its product; the mask replaces scores, spread to their shape."""
     g = Transformer(14)
     x = g.decomposed_layer_norm(g.embed("input_ids"))
     hidden = g.node("Equal", "attention_mask", g.scalar(0, np.int64))
@@ -196,7 +196,7 @@ def t5():
 
 
 def vision():
-    """One projection cut by index in five dims, no mask, the scale on the query."""
+    """Makes one projection cut by index in five dims, no mask, the scale on the query."""
     g = Transformer(17)
     x = g.embed("input_ids")
     for _ in range(LAYERS):
@@ -253,14 +253,14 @@ def llama():
 
 
 def modern_bert():
-    """One projection for queries, keys and values, rotary positions, a gated feed forward, norms
-    before what they feed."""
+    """Makes one projection for queries, keys and values, rotary positions, a gated feed forward, norms
+    before the nodes they feed."""
     g = Transformer(17)
     return gated_bert(g, [g.additive_mask("attention_mask")], "modern_bert")
 
 
 def window_bert():
-    """The same, but every other layer sees no further than REACH: a row that ends in more zeros has
+    """Makes the same, but every other layer sees no further than REACH: a row that ends in more zeros has
     positions that see nothing."""
     g = Transformer(17)
     everywhere = g.filled_mask("attention_mask", LOWEST)
@@ -297,7 +297,7 @@ def gated_bert(g, masks, name):
 
 
 def deberta():
-    """What queries and keys find in tables by distance, in buckets, is added to their scores; the
+    """Adds the values that queries and keys find in tables by distance, in buckets, to their scores; the
     batch repeats the tables, and the mask hides queries as well as keys."""
     g = Transformer(17)
     span = 6

@@ -7,7 +7,7 @@ is how an exporter spells attention, norms, activations and masks:
   optimum  opset 17: LayerNormalization; scaled_dot_product_attention in pieces, its scale on q and k
   dynamo   opset 20: Gelu, bool masks spread to the scores' shape, a guard against rows without keys
   opset23  Attention as one op
-  ort      what onnxruntime's transformer optimiser writes: com.microsoft
+  ort      as onnxruntime's transformer optimiser writes: com.microsoft
 """
 
 import functools
@@ -64,7 +64,7 @@ class Style(Transformer):
         return self.gelu(self.linear(x, HIDDEN, 4 * HIDDEN), tanh)
 
     def mask(self, mask):
-        """The mask as the style's attention wants it."""
+        """Makes the mask as the style's attention wants it."""
         if self.microsoft:
             return self.node("Cast", mask, to=TensorProto.INT32)
         if self.style in ("legacy", "optimum"):
@@ -163,7 +163,7 @@ class Style(Transformer):
         return self.node("Gather", x, self.scalar(0, np.int64), axis=1)
 
     def picked(self, x, place):
-        """The token of each row at its place, int64 of [batch]."""
+        """Makes the token of each row at its place, int64 of [batch]."""
         dynamo = self.style in ("dynamo", "opset23")
         batch = self.node("Squeeze", self.dim("input_ids", 0))
         rows = self.node("Range", self.scalar(0, np.int64), batch, self.scalar(1, np.int64))
@@ -176,7 +176,7 @@ class Style(Transformer):
         return self.node("Gather", lines, at, axis=0)
 
     def gathered(self, x, place):
-        """The same, as torch.gather looks it up, element by element."""
+        """Makes the same by torch.gather, element by element."""
         at = self.unsqueeze(self.unsqueeze(place, -1), -1)
         shape = self.node("Concat", self.dim("input_ids", 0), self.ints(1), self.ints(HIDDEN),
                           axis=0)
@@ -232,7 +232,7 @@ def bert(g):
 
 
 def looked_up_mask(g):
-    """The mask of each row and key is looked up in one row of all of them, as transformers 4.57 exports masks."""
+    """Looks up the mask of each row and key in one row of all of them, as transformers 4.57 exports masks."""
     zero, one = g.scalar(0, np.int64), g.scalar(1, np.int64)
     rows, length = (g.node("Gather", g.node("Shape", "input_ids"), g.scalar(dim, np.int64)) for dim in (0, 1))
     keys = g.unsqueeze(g.node("Range", zero, length, one), 0)
@@ -275,13 +275,13 @@ def e5(g):
 
 
 def bge(g):
-    """The first token, of length one."""
+    """Pools by the first token, of length one."""
     x = encoder(g, g.tables())
     return g.save(g.unit_length(g.first(x)), "sentence_embedding", ["batch", HIDDEN], THREE)
 
 
 def last_token(g):
-    """The last token that the mask counts, of length one; of a row of zeros the last of all."""
+    """Pools by the last token that the mask counts, of length one; of a row of zeros the last of all."""
     x = encoder(g, g.tables(types=False))
     counted = g.reduce_sum("attention_mask", 1, keepdims=0)
     place = g.node("Sub", counted, g.scalar(1, np.int64))
@@ -290,7 +290,7 @@ def last_token(g):
 
 
 def last_position(g):
-    """The token at the end of each row, whatever the mask says: texts are padded on the left."""
+    """Pools by the token at the end of each row, whatever the mask says: texts are padded on the left."""
     x = encoder(g, g.tables(types=False))
     if g.style in ("dynamo", "opset23"):
         token = g.node("Gather", x, g.scalar(-1, np.int64), axis=1)
@@ -301,7 +301,7 @@ def last_position(g):
 
 
 def largest_id(g):
-    """The token whose id is the largest, projected: where CLIP's text ends."""
+    """Pools by the token whose id is the largest, projected: where CLIP's text ends."""
     x = encoder(g, g.tables(types=False))
     place = g.node("ArgMax", g.node("Cast", "input_ids", to=TensorProto.INT32), axis=-1, keepdims=0)
     token = g.node("MatMul", g.picked(x, place), g.weight(HIDDEN, LABELS))

@@ -23,12 +23,12 @@ def settings(**values):
 
 
 def literal(name, value):
-    """A field of a header as HPACK has it, without any index (names and values below 127 bytes)."""
+    """Makes a field of a header as HPACK has it, without any index (names and values below 127 bytes)."""
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
 def call_header(path, *fields):
-    """The header of a call of gRPC."""
+    """Returns the header of a call of gRPC."""
     return b"".join(literal(name, value) for name, value in (
         (b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()),
         (b":authority", b"a"), (b"content-type", b"application/grpc"), (b"te", b"trailers"),
@@ -36,13 +36,13 @@ def call_header(path, *fields):
 
 
 def whole_call(path, stream, body, *fields):
-    """A call of one message, all of it."""
+    """Makes a call of one message, all of it."""
     return (frame(HEADERS, END_HEADERS, stream, call_header(path, *fields)) +
             frame(DATA, END_STREAM, stream, message(body)))
 
 
 def message(body, length=None):
-    """A message of gRPC; `length`: what its prefix says instead."""
+    """Makes a message of gRPC; `length`: the length that its prefix says instead."""
     return b"\0" + struct.pack(">I", len(body) if length is None else length) + body
 
 
@@ -63,7 +63,7 @@ class Connection:
         self.socket.close()
 
     def send(self, data):
-        """False: the server has closed the connection."""
+        """Sends bytes; returns False if the server has closed the connection."""
         try:
             self.socket.sendall(data)
             return True
@@ -83,7 +83,7 @@ class Connection:
         return data
 
     def frames(self):
-        """(kind, flags, stream, payload) of what the server sends, until it closes."""
+        """Yields (kind, flags, stream, payload) of the frames that the server sends, until it closes."""
         while (head := self._read(9)) is not None:
             length = int.from_bytes(head[:3], "big")
             payload = self._read(length)
@@ -92,5 +92,5 @@ class Connection:
             yield head[3], head[4], int.from_bytes(head[5:9], "big") & 0x7FFFFFFF, payload
 
     def first(self, kind):
-        """The first frame of a kind that comes; None: the server closed before."""
+        """Returns the first frame of a kind that comes; None: the server closed before."""
         return next((f for f in self.frames() if f[0] == kind), None)

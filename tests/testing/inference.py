@@ -22,7 +22,7 @@ class Answer:
 
     @property
     def batches(self):
-        """The ids of all replays that served this request."""
+        """Returns the ids of all replays that served this request."""
         several = self.parameters.get("reprise.batches")
         return [int(i) for i in several.split(",")] if several else [self.batch]
 
@@ -38,7 +38,7 @@ def tensors(inputs):
 
 
 def infer(client, model, inputs, outputs=None, version="", timeout_s=120):
-    """One request; `inputs` maps names to arrays. InferenceServerException on an error."""
+    """Sends one request; `inputs` maps names to arrays. InferenceServerException on an error."""
     wanted = [triton.InferRequestedOutput(name) for name in outputs] if outputs else None
     result = client.infer(
         model, tensors(inputs), outputs=wanted, model_version=version, client_timeout=timeout_s
@@ -61,7 +61,7 @@ def _session(path, modified_ns):
 
 
 def reference(path, inputs):
-    """What onnxruntime answers: name -> array. A scalar is an array of shape ()."""
+    """Returns onnxruntime's answer: name -> array. A scalar is an array of shape ()."""
     import os
 
     session = _session(str(path), os.stat(path).st_mtime_ns)
@@ -70,7 +70,7 @@ def reference(path, inputs):
 
 
 def assert_same_answer(ours, theirs, what=""):
-    """The bound of the design: |ours - theirs| <= 1e-4 + 1e-4 |theirs|; integers are equal."""
+    """Checks the bound of the design: |ours - theirs| <= 1e-4 + 1e-4 |theirs|; integers are equal."""
     assert sorted(ours) == sorted(theirs), what
     for name, expected in theirs.items():
         got = ours[name]

@@ -1,9 +1,9 @@
-"""No test leaves a process behind.
+"""No test leaves a running process.
 
-As a pytest plugin (`-p testing.leftovers`): the run adopts the orphans of what its tests start, and fails
-if anything of it is alive at the end; what is left is named and killed.
+As a pytest plugin (`-p testing.leftovers`): the run adopts the orphans of its tests, and fails
+if anything of it is alive at the end; the processes left are named and killed.
 
-As a program (`leftovers.py FOLDER`): fails if a program of the folder runs, whoever has started it.
+As a program (`leftovers.py FOLDER`): fails if a program of the folder runs, however it was started.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ _GRACE_SECONDS = 3
 
 
 def children(pid):
-    """The pids of its children, of all of its threads."""
+    """Returns the pids of its children, of all of its threads."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -30,7 +30,7 @@ def children(pid):
 
 
 def descendants(pid):
-    """The pids below it, those of parents before those of their children."""
+    """Returns the pids below it, parents before their children."""
     found = []
     for child in children(pid):
         found += [child, *descendants(child)]
@@ -38,7 +38,7 @@ def descendants(pid):
 
 
 def alive(pid):
-    """Whether the process runs; one that has ended and waits for its parent does not."""
+    """Returns whether the process runs; one that has ended and waits for its parent does not."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
@@ -67,7 +67,7 @@ def end_tree(pid):
 
 
 def left_over(pid):
-    """What is alive below it, after a moment to end."""
+    """Returns the processes alive below it, after a moment to end."""
     end = time.monotonic() + _GRACE_SECONDS
     while True:
         left = [one for one in descendants(pid) if alive(one)]
@@ -93,7 +93,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def programs_of(folder):
-    """The pids of all processes whose program lies in `folder`."""
+    """Returns the pids of all processes whose program lies in `folder`."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:

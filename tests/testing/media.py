@@ -158,7 +158,7 @@ def text_end(seed=0):
 
 
 def picture_with_mask(seed=0):
-    """[batch, 3, height, width] -> [batch, 4, height / 8, width / 8]: what was seen, and how much of a
+    """Makes [batch, 3, height, width] -> [batch, 4, height / 8, width / 8]: the picture, and how much of a
     mask that the model makes itself and that is resized with the batch as its channels."""
     g = Graph(17)
     rng = np.random.default_rng(seed)

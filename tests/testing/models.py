@@ -170,10 +170,10 @@ def elementwise(opset=13):
 
 
 def mixes_sequence(opset=13):
-    """y = x minus the largest of the sequence, by TopK: padding would change the answer."""
+    """y = x minus the smallest of the sequence, by TopK: padding would change the answer."""
     g = Graph(opset)
-    largest, _ = g.node("TopK", "x", g.ints(1), outputs=2, axis=1)
-    g.rename(g.node("Sub", "x", largest), "y")
+    smallest, _ = g.node("TopK", "x", g.ints(1), outputs=2, axis=1, largest=0)
+    g.rename(g.node("Sub", "x", smallest), "y")
     return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],
                    [("y", TensorProto.FLOAT, ["batch", "sequence"])])
 
@@ -259,7 +259,7 @@ def unnamed_axes(opset=13):
 
 
 def masked_image(opset=13):
-    """Two axes beside the batch: pixels and their mask -> a map of the pixels, the mean of those that count."""
+    """Makes two axes beside the batch: pixels and their mask -> a map of the pixels, the mean of those that count."""
     g = Graph(opset)
     g.rename(g.node("Sigmoid", "pixels"), "map")
     counted = g.node("Mul", g.node("Relu", "pixels"), "mask")
@@ -271,7 +271,7 @@ def masked_image(opset=13):
 
 
 def placeholder_names(opset=13):
-    """Every dim of two inputs has one name: softmax over the columns where a mask counts."""
+    """Gives every dim of two inputs one name: softmax over the columns where a mask counts."""
     g = Graph(opset)
     hidden = g.node("Mul", g.node("Sub", g.scalar(1), "mask"), g.scalar(-1e4))
     g.rename(g.node("Softmax", g.node("Add", "x", hidden), axis=1), "y")
@@ -302,7 +302,7 @@ class CachedAttention:
     size: int
 
     def bias(self, lowest):
-        """What the mask over cached and new positions adds to scores."""
+        """Makes the values that the mask over cached and new positions adds to scores."""
         g = self.graph
         hidden = g.node("Sub", g.scalar(1), g.node("Cast", "attention_mask", to=TensorProto.FLOAT))
         return g.node("Mul", g.unsqueeze(g.unsqueeze(hidden, 1), 1), g.scalar(lowest))
@@ -336,7 +336,7 @@ class CachedAttention:
         return g.node("MatMul", joined, self.weight(self.heads * self.size, width))
 
     def model(self, outputs, past, present, total="total"):
-        """The model of one step; `total`: what the mask's length is called."""
+        """Makes the model of one step; `total`: the name of the mask's length."""
         cache = ["batch", self.kv_heads, "past", self.size]
         longer = ["batch", self.kv_heads, None, self.size]
         return self.graph.model([("input_ids", TensorProto.INT64, ["batch", "sequence"]),
@@ -346,7 +346,7 @@ class CachedAttention:
 
 
 def cached_decoder(heads=4, kv_heads=2, size=16, total="total", opset=17, vocabulary=50, width=16):
-    """A step of a decoder of one layer, with its cache."""
+    """Makes a step of a decoder of one layer, with its cache."""
     g, rng = Graph(opset), np.random.default_rng(5)
 
     def weight(*shape):
@@ -374,7 +374,7 @@ def masked_audio(opset=13, features=4):
 
 
 def windowed_audio(window, largest, opset=13):
-    """Frames -> what each window of them gives, and the `largest` of the frames that count."""
+    """Makes frames -> the value of each window of them, and the `largest` of the frames that count."""
     g = Graph(opset)
     weight = g.const(np.linspace(-1, 1, 5 * 3 * window).reshape(5, 3, window))
     g.rename(g.node("Conv", "features", weight), "windows")
@@ -389,7 +389,7 @@ def windowed_audio(window, largest, opset=13):
 
 
 def token_at(place):
-    """Of each row's tokens, doubled, the one at `place`."""
+    """Makes, of each row's tokens, doubled, the one at `place`."""
     g = Graph(13)
     doubled = g.node("Add", "tokens", "tokens")
     g.rename(g.node("Gather", doubled, g.scalar(place, np.int64), axis=1), "token")

@@ -1,4 +1,4 @@
-"""Waiting for what happens behind the requests."""
+"""Waiting for work in the background of requests."""
 
 import time
 
@@ -11,7 +11,7 @@ def pause():
 
 
 def wait_until(condition, meanwhile=pause, explain=lambda: "it never came to pass"):
-    """Does `meanwhile` until `condition()` holds; a failure shows what `explain()` says."""
+    """Does `meanwhile` until `condition()` holds; a failure shows the text of `explain()`."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, explain()

@@ -1,8 +1,8 @@
 """A small BERT as onnxruntime's quantiser writes it, in every form that it offers.
 
 `write_all(folder)` gives name -> path. The base is float; `static` models are calibrated on random
-ids, `dynamic` ones find their ranges in each request. Names that end in `_optimised` are what
-onnxruntime's graph optimiser makes of the model: QLinearAdd, QGemm, DynamicQuantizeMatMul and the
+ids, `dynamic` ones find their ranges in each request. Names that end in `_optimised` are the output of
+onnxruntime's graph optimiser for the model: QLinearAdd, QGemm, DynamicQuantizeMatMul and the
 like, in the domain com.microsoft.
 """
 
@@ -46,7 +46,7 @@ def optimise(path, to):
 
 
 def dynamic(folder, layers=1):
-    """One model of `quantize_dynamic`, whose range is that of a whole tensor."""
+    """Makes one model of `quantize_dynamic`, whose range covers a whole tensor."""
     base, path = folder / "base.onnx", folder / "dynamic.onnx"
     onnx.save(models.bert(opset=17, layers=layers), base)
     logging.disable(logging.WARNING)

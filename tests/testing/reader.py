@@ -5,7 +5,7 @@ files that pages name, and a daemon of its own.
         reader.begin()                      # a daemon over the folder `models`
         output = reader.run(block)          # stdout of a block of commands, or an error
 
-`build/release/reprised` starts the daemon on ports that nobody else has, in the place of the one before, and
+`build/release/reprised` starts the daemon on ports that no other process has, in the place of the one before, and
 returns once it is ready, so that a page may start one wherever a reader would.
 """
 
@@ -32,7 +32,7 @@ from testing.leftovers import end_tree
 from testing.repository import CACHE, MINILM
 from testing.speech import sound, whisper
 
-# What a reader types and what stands in for it. Ports and keys differ from run to run.
+# The lines that a reader types and their replacements. Ports and keys differ from run to run.
 PORTS = {"8000": 0, "8001": 1, "8002": 2}
 
 REPRISED = """#!/usr/bin/env bash
@@ -66,7 +66,7 @@ exec REAL --fail-with-body --no-progress-meter --max-time 60 "$@"
 """
 
 
-# What these fetch or export is in the folder `hub` already.
+# The files that these fetch or export are in the folder `hub` already.
 HF = """#!/usr/bin/env bash
 set -eu
 [ "$1" = download ]
@@ -83,7 +83,7 @@ set -eu
 
 
 def pictures(folder):
-    """Two classes of small images, and COCO's annotations of them."""
+    """Makes two classes of small images, and COCO's annotations of them."""
     rng = np.random.default_rng(4)
     annotations = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "ant"}]}
     for i, name in enumerate(["ants", "ants", "bees", "bees"]):
@@ -142,7 +142,7 @@ def yolo(side=640, classes=80):
 
 
 def voice_detector():
-    """The state h is the sum of the chunks since START."""
+    """Makes a state h that is the sum of the chunks since START."""
     F32 = TensorProto.FLOAT
     graph = helper.make_graph(
         [helper.make_node("Sub", ["one", "START"], ["goes_on"]),
@@ -286,7 +286,7 @@ class Reader:
         return log.read_text(errors="replace")[-1500:] if log.exists() else ""
 
     def begin(self):
-        """The daemon that a page finds: all models, and what its options bring."""
+        """Starts the daemon that a page finds: all models, and the effects of its options."""
         self._shell("build/release/reprised --model-repository models --recipe-cache cache "
                     "--system-shared-memory")
         # Two recipes: each is larger than the one before.
@@ -294,12 +294,12 @@ class Reader:
                     "build/release/reprise infer minilm --length 400 > first.txt")
 
     def served_throughout(self):
-        """Whether the daemon that was started last still runs."""
+        """Returns whether the daemon that was started last still runs."""
         status = pathlib.Path("/proc", (self.folder / "daemon.pid").read_text().strip(), "status")
         return status.exists() and not re.search(r"^State:\s+Z", status.read_text(), re.M)
 
     def run(self, block):
-        """What a block prints. Blocks of Python follow each other as in one session: `block.text` has all."""
+        """Returns the output of a block. Blocks of Python follow each other as in one session: `block.text` has all."""
         text = self.as_typed(block.text)
         if block.language == "python":
             (self.folder / "typed.py").write_text(text)

@@ -61,7 +61,7 @@ def controls_config():
 
 
 def named():
-    """who: the text that names the sequence."""
+    """Makes y = -x, with the text that names the sequence as the output `who`."""
     return model([helper.make_node("Identity", ["CORRID"], ["who"]),
                   helper.make_node("Neg", ["x"], ["y"])],
                  [("CORRID", STRING, ["batch", 1]), ("x", F32, ["batch", 1])],
@@ -73,7 +73,7 @@ NAMED_CONFIG = ('sequence_batching { control_input [ { name: "CORRID" control [ 
 
 
 def recurrent(width=8, hidden=16, seed=3):
-    """A GRU over x [batch, time, width] that goes on where the last request ended."""
+    """Makes a GRU over x [batch, time, width] that goes on where the last request ended."""
     rng = np.random.default_rng(seed)
 
     def weight(*shape):
@@ -98,7 +98,7 @@ RECURRENT_CONFIG = f"sequence_batching {{ {state('h', 'h_out', [-1, 16])} }}\n"
 
 
 def growing():
-    """The state is all that was sent; y is its mean."""
+    """Makes a state that is all of the requests so far; y is its mean."""
     return model([helper.make_node("Concat", ["past", "x"], ["present"], axis=1),
                   helper.make_node("ReduceMean", ["present"], ["y"], axes=[1], keepdims=0)],
                  [("x", F32, ["batch", "new", 4]), ("past", F32, ["batch", "seen", 4])],

@@ -1,4 +1,4 @@
-"""Daemons that are killed while they write to a recipe store, and what later starts make of it."""
+"""Daemons that are killed while they write to a recipe store, and the state that later starts find."""
 
 import os
 import random
@@ -18,7 +18,7 @@ CONFIG = """
 parameters { key: "reprise.warmup" value { string_value: "all" } }
 parameters { key: "reprise.packing" value { string_value: "off" } }
 """
-# Nobody waits longer for a file to appear: then the daemons are killed while they do nothing.
+# No test waits longer for a file to appear: then the daemons are killed while they do nothing.
 PATIENCE_S = 3
 
 
@@ -70,7 +70,7 @@ def run(repository, folder, rounds, seed=1):
                     # Tuning goes on: other kernels round differently.
                     numpy.testing.assert_allclose(answer[name], value, rtol=0, atol=1e-5)
             assert Scrape(daemon.metrics_url).total("reprise_store_corrupt_total") == 0
-    # What killed writers left goes at a later start, when no writer can be at it any more.
+    # The leftovers of killed writers go at a later start, when no writer can be at them any more.
     left = set(folder.glob(".tmp-*"))
     for path in left:
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 120))

@@ -35,7 +35,7 @@ def constant(name, values, dtype=np.int64):
 
 
 def columns(zeros=1):
-    """Two columns of categories and one of numbers; labels and scores: what converters make of a
+    """Makes two columns of categories and one of numbers; labels and scores: as converters write a
     pipeline."""
     rng = np.random.default_rng(11)
     width = len(CITIES) + len(COLOURS) + 1
@@ -111,7 +111,7 @@ def all_models():
 
 
 def words(rng, choices, *shape):
-    """An array of texts as clients make one; some are none of `choices`."""
+    """Makes an array of texts as clients make one; some are none of `choices`."""
     return rng.choice(np.array(list(choices) + UNKNOWN, object), shape)
 
 

@@ -65,4 +65,48 @@ inline std::string TinyDecoderModel(bool causal = true) {
   return b.Bytes();
 }
 
+// The same with a product after attention and a gated layer, each with its residual. `weights`: a
+// factor of one of them.
+inline std::string TinyLayersModel(float weights = 1) {
+  constexpr int64_t kInner = 96;
+  ModelBuilder b;
+  auto* contrib = b.model().add_opset_import();
+  contrib->set_domain("com.microsoft");
+  contrib->set_version(1);
+  b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
+  b.Input("past_key", {"batch", "2", "past", "16"});
+  b.Input("past_value", {"batch", "2", "past", "16"});
+  b.Floats("table", {kTinyVocabulary, kTinyHidden},
+           TinyNumbers(kTinyVocabulary * kTinyHidden, 1, 1));
+  b.Node("Gather", {"table", "input_ids"}, {"x"}, "embed");
+  uint32_t seed = 2;
+  const auto product = [&](const std::string& x, const std::string& y, int64_t rows,
+                           int64_t columns, float scale) {
+    b.Floats("w_" + y, {rows, columns}, TinyNumbers(rows * columns, seed++, scale));
+    b.Node("MatMul", {x, "w_" + y}, {y}, "product_" + y);
+  };
+  for (const char* name : {"q", "k", "v"}) product("x", name, kTinyHidden, kTinyHidden, 0.4f);
+  auto& attention =
+      b.Node("MultiHeadAttention", {"q", "k", "v", "", "", "", "past_key", "past_value"},
+             {"attended", "present_key", "present_value"}, "attention", "com.microsoft");
+  for (const auto& [name, value] : {std::pair{"num_heads", 2}, std::pair{"unidirectional", 1}}) {
+    auto* attribute = attention.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::INT);
+    attribute->set_i(value);
+  }
+  product("attended", "o", kTinyHidden, kTinyHidden, 0.5f);
+  b.Node("Add", {"x", "o"}, {"sum"}, "add");
+  product("sum", "gate", kTinyHidden, kInner, 0.3f);
+  product("sum", "up", kTinyHidden, kInner, 0.3f);
+  b.Node("Sigmoid", {"gate"}, {"opened"}, "open");
+  b.Node("Mul", {"gate", "opened"}, {"active"}, "activate");
+  b.Node("Mul", {"active", "up"}, {"inner"}, "gated");
+  product("inner", "down", kInner, kTinyHidden, 0.2f * weights);
+  b.Node("Add", {"sum", "down"}, {"last"}, "add_down");
+  product("last", "logits", kTinyHidden, kTinyVocabulary, 0.6f);
+  for (const char* output : {"logits", "present_key", "present_value"}) b.Output(output);
+  return b.Bytes();
+}
+
 }  // namespace reprise

@@ -1,6 +1,6 @@
 """Tokenizers of many kinds, trained on a few sentences, and texts that are hard on them.
 
-The package `tokenizers` both makes them and says what is right.
+The package `tokenizers` both makes them and gives the right tokens.
 """
 
 import random
@@ -72,7 +72,7 @@ def byte_bpe():
 
 
 def gpt4_like():
-    """A regular expression cuts words, and bytes are what is merged."""
+    """Cuts words by a regular expression, and merges bytes."""
     pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
                r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
     pre = pre_tokenizers.Sequence([
@@ -106,7 +106,7 @@ def clip_like():
 
 
 def metaspace_bpe():
-    """As sentencepiece writes BPE, with bytes for what no piece has."""
+    """Makes BPE as sentencepiece writes it, with bytes for characters that no piece has."""
     tokenizer = trained(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True),
                         trainers.BpeTrainer(show_progress=False, vocab_size=900, special_tokens=["<unk>", "<s>", "</s>"] +
                                             [f"<0x{i:02X}>" for i in range(256)]),
@@ -158,7 +158,7 @@ def with_added_tokens():
 
 
 def truncating():
-    """The file says how to cut and to pad, which is the caller's matter here."""
+    """Writes into the file how to cut and to pad, which is the caller's matter here."""
     tokenizer = wordpiece(lowercase=False)
     tokenizer.enable_truncation(8)
     tokenizer.enable_padding(length=16)

@@ -8,7 +8,8 @@ import numpy as np
 
 
 def generate(daemon, model, asked, name="input_ids", **parameters):
-    """The answer to the prompt `asked`, which is input `name`; or the error, as JSON. Greedy unless asked else."""
+    """Returns the answer to the prompt `asked`, which is input `name`; or the error, as JSON. Greedy unless asked
+    else."""
     parameters.setdefault("temperature", 0)
     body = json.dumps({name: np.asarray(asked).tolist(), "parameters": parameters}).encode()
     request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", body)

@@ -109,7 +109,7 @@ def wav2vec(large=False, width=32, features=32, stack=SHORT_STACK, places=(16, 4
 
 
 def listener(width=32, mels=16, positions=700, layers=2, heads=4):
-    """The encoder of a transcriber: mel frames, two convolutions, a table of positions."""
+    """Returns the encoder of a transcriber: mel frames, two convolutions, a table of positions."""
     g = Net(2)
     x = g.gelu(g.conv("x", mels, width, [3], [1], [1, 1]))
     x = g.turned(g.gelu(g.conv(x, width, width, [3], [2], [1, 1])))
@@ -144,7 +144,7 @@ def conformer(width=32, mels=16, maps=8, layers=1):
 
 
 def resnet(width=8):
-    """Residual blocks behind a stem with a pool, the average of all places."""
+    """Makes residual blocks after a stem with a pool, the average of all places."""
     g = Net(4)
 
     def block(x, channels, maps, stride):
@@ -177,7 +177,7 @@ def inception():
         x = pool(g.node("Relu", both), [3, 3], [2, 2], [1, 1, 1, 1], count_include_pad=1 - counts)
     # The shortcut of a residual block that averages where it halves.
     x = g.conv(pool(x, [2, 2], [2, 2], [0, 0, 0, 0], ceil_mode=1, count_include_pad=0), 8, 8, [1, 1])
-    # Where rounding up asks for a window behind all positions, none is made.
+    # Where rounding up asks for a window after all positions, none is made.
     both = g.node("Concat", g.node("MaxPool", x, kernel_shape=[2, 1], strides=[2, 2], ceil_mode=1,
                                    pads=[1, 0, 1, 0]),
                   pool(x, [2, 1], [2, 2], [1, 0, 1, 0], ceil_mode=1, count_include_pad=0), axis=1)
@@ -256,8 +256,8 @@ def neck(g, width):
 
 
 def yolo(width=8, classes=3, decodes=True):
-    """A detector of stride 32 with a neck: heads lie over height times width one after another, and boxes are counted
-    from the middles of a grid."""
+    """Makes a detector of stride 32 with a neck: heads lie over height times width one after another, and boxes are
+    counted from the middles of a grid."""
     g = Net(8)
     heads = [g.conv(x, width, 4 + classes, [1, 1]) for x in neck(g, width)]
     if not decodes:
@@ -294,7 +294,7 @@ def yolo(width=8, classes=3, decodes=True):
 
 
 def anchored(width=8, classes=3, anchors=3):
-    """The same with boxes for several anchors at each place, which come before its row and column."""
+    """Makes the same with boxes for several anchors at each place, which come before its row and column."""
     g = Net(9)
     numbers = 5 + classes
     zero, one = g.scalar(0, np.int64), g.scalar(1, np.int64)

@@ -34,7 +34,8 @@ TEST_F(CheckReportTest, AxesKernelsMemoryAndWeightsAreThere) {
   ModelBuilder builder;
   builder.Input("x", {"batch", "sequence"}).Output("y");
   builder.Initializer<int64_t>("most", onnx::TensorProto::INT64, {1}, {3});
-  builder.Node("TopK", {"x", "most"}, {"s", "places"}, "mixes_the_sequence");
+  auto& node = builder.Node("TopK", {"x", "most"}, {"s", "places"}, "mixes_the_sequence");
+  SetAttribute(node, "largest", int64_t{0});
   builder.Floats("w", {1}, {2});
   builder.Node("Mul", {"s", "w"}, {"y"}, "scale");
   const std::string report = Report(builder);

@@ -56,7 +56,7 @@ TEST(ReplicaPlanTest, FewestServersThatKeepThePercentileAreFound) {
   EXPECT_LE(answer.p99_ms, 80);
   for (size_t i = 0; i + 2 < loads->size(); ++i) EXPECT_GT((*loads)[i].p99_ms, 80);
   EXPECT_EQ(loads->back().replicas, answer.replicas + 1);
-  EXPECT_THAT(ReplicaText(*loads, traffic, 80, 500),
+  EXPECT_THAT(ReplicaText(*loads, traffic, {.p99_ms = 80, .memory_mb = 500}),
               HasSubstr(" servers keep 99 % within 80 ms: "));
 }
 
@@ -66,6 +66,54 @@ TEST(ReplicaPlanTest, PercentileThatNoServersKeepIsRefused) {
   EXPECT_THAT(std::string(loads.status().message()), HasSubstr("takes 46"));
   const auto many = PlanReplicas(Exponential(5000), 80, 40);
   EXPECT_THAT(std::string(many.status().message()), HasSubstr("take 50 servers, more than 40"));
+}
+
+TEST(ReplicaPlanTest, ServersOnFewerCoresSlowEachOther) {
+  // Four streams on one core that all share alike are the M/M/1 queue with processor sharing, whose
+  // mean is that of the queue in order: 10 / (1 - 0.5) ms.
+  ReplicaTraffic traffic = Exponential(50);
+  traffic.streams = 64;
+  traffic.cores = 1;
+  const ReplicaLoad shared = SimulateReplicas(traffic, 4);
+  EXPECT_NEAR(shared.utilization, 0.5, 0.005);
+  EXPECT_LT(shared.p50_ms, std::log(2) * 20);
+  EXPECT_GT(shared.p99_ms, std::log(100) * 20);
+  // As many cores as streams are no limit.
+  traffic.streams = 1;
+  traffic.cores = 4;
+  const ReplicaLoad own = SimulateReplicas(Exponential(50), 4);
+  EXPECT_NEAR(SimulateReplicas(traffic, 4).p99_ms, own.p99_ms, 1e-6);
+}
+
+TEST(ReplicaPlanTest, BusyCoresThatShareTheirMemoryAreSlower) {
+  ReplicaTraffic traffic = Exponential(0.01);
+  traffic.cores = 2;
+  traffic.slowdown = 1.5;
+  // One request at a time has a core of its own.
+  EXPECT_NEAR(SimulateReplicas(traffic, 2).p50_ms, SimulateReplicas(Exponential(0.01), 2).p50_ms,
+              0.1);
+  traffic.rate = 120;
+  const ReplicaLoad slow = SimulateReplicas(traffic, 2);
+  EXPECT_NEAR(slow.utilization, 0.9, 0.01);
+  traffic.slowdown = 1;
+  const ReplicaLoad quick = SimulateReplicas(traffic, 2);
+  EXPECT_GT(slow.p50_ms, 1.3 * quick.p50_ms);
+}
+
+TEST(ReplicaPlanTest, OverheadTakesItsTimeAndTheSharedCores) {
+  ReplicaTraffic traffic = Exponential(1);
+  traffic.overhead_ms = 5;
+  EXPECT_NEAR(SimulateReplicas(traffic, 4).p50_ms, SimulateReplicas(Exponential(1), 4).p50_ms + 5,
+              0.1);
+  traffic.latency_ms = 7;
+  EXPECT_NEAR(SimulateReplicas(traffic, 4).p50_ms, SimulateReplicas(Exponential(1), 4).p50_ms + 12,
+              0.1);
+  traffic.rate = 100;
+  traffic.cores = 2;
+  EXPECT_NEAR(SimulateReplicas(traffic, 4).utilization, 0.75, 0.005);
+  traffic.rate = 140;
+  const auto busy = PlanReplicas(traffic, 500);
+  EXPECT_THAT(std::string(busy.status().message()), HasSubstr("keep 2 cores busy for 105 %"));
 }
 
 TEST(ReplicaPlanTest, LengthsComeAsOftenAsTheirWeights) {

@@ -28,7 +28,7 @@ class Search {
     return !(difference.value <= options_.tolerance);
   }
 
-  // One answer with the first `passes` of the passes.
+  // Returns one answer with the first `passes` of the passes.
   absl::StatusOr<TrialResult> RunWith(size_t passes, KernelChoice kernels) {
     ++culprit_.trials;
     return trial_.Run(

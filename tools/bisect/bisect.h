@@ -6,7 +6,6 @@
 // Threads: one caller.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

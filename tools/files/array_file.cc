@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/ascii.h"
@@ -30,7 +29,7 @@ absl::string_view Field(absl::string_view header, absl::string_view key) {
   return absl::StripAsciiWhitespace(value.substr(0, end));
 }
 
-// The numbers of one whole-number type at `data`; false for another type.
+// Reads the numbers of one whole-number type at `data`; false for another type.
 bool ReadIntegers(absl::string_view type, absl::string_view data, size_t count,
                   std::vector<int64_t>& integers) {
   if (type.size() != 3 || (type[0] != '<' && type[0] != '|') ||

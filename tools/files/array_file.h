@@ -22,7 +22,7 @@ struct ArrayFile {
 // of the second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
 absl::StatusOr<std::vector<ArrayFile>> ReadArrays(const std::string& path);
 
-// One array from its bytes; `name` is for errors.
+// Reads one array from its bytes; `name` is for errors.
 absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string& name);
 
 }  // namespace reprise::cli

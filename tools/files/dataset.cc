@@ -28,7 +28,7 @@ using SampleShape = std::vector<int64_t>;
 
 constexpr size_t kMostSamples = 10'000'000;
 
-// A list of whole numbers is a list of lengths, of anything else each row is a sample.
+// Returns the samples: a list of whole numbers has lengths, of anything else each row is one.
 std::vector<SampleShape> SamplesOf(const ArrayFile& array) {
   std::vector<SampleShape> samples;
   if (!array.integers.empty()) {
@@ -149,7 +149,7 @@ int64_t RoundUp(int64_t size, const std::vector<int64_t>& sizes) {
   return it == sizes.end() ? size : *it;
 }
 
-// Every dim of every input but its batch, rounded up to one of `buckets` sizes: those that pad the
+// Rounds every dim of every input but its batch up to one of `buckets` sizes: those that pad the
 // batches, as long as they are, the least.
 void PadToBuckets(ShapeColumns& batches, int buckets) {
   for (size_t input = 0; input < batches.inputs.size(); ++input) {

@@ -61,7 +61,7 @@ std::vector<Line> Lines(absl::string_view text) {
   return lines;
 }
 
-// A header has a cell that begins with a letter.
+// Returns whether it is a header, which has a cell that begins with a letter.
 bool IsHeader(const Line& line) {
   return std::any_of(line.cells.begin(), line.cells.end(), [](const std::string& cell) {
     return !cell.empty() && absl::ascii_isalpha(static_cast<unsigned char>(cell[0]));

@@ -16,7 +16,7 @@
 
 namespace reprise::cli {
 
-// Each length as often as the file says, in its order. INVALID_ARGUMENT with file and line;
+// Returns each length as often as the file says, in its order. INVALID_ARGUMENT with file and line;
 // NOT_FOUND for a file that cannot be read.
 absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& path);
 

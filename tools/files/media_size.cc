@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "tools/files/file_bytes.h"
 
 namespace reprise::cli {

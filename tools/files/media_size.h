@@ -11,8 +11,8 @@
 
 namespace reprise::cli {
 
-// A WAV file: {samples}; PNG and JPEG: {height, width}; nullopt where the file is none of these.
-// INVALID_ARGUMENT where it is one and its header is cut short or says nothing.
+// Returns of a WAV file: {samples}; PNG and JPEG: {height, width}; nullopt where the file is none
+// of these. INVALID_ARGUMENT where it is one and its header is cut short or says nothing.
 absl::StatusOr<std::optional<std::vector<int64_t>>> MediaSizeOf(const std::string& path);
 
 // Returns the same of the first bytes of a file, which has `file_bytes` in all; `name` is for

@@ -32,7 +32,7 @@ class NodeMaker {
   void SetInts(const char* name, const std::vector<int64_t>& values);
   // Another output of the node that makes `first`.
   std::string OutputOf(const std::string& first, int output) const;
-  // The value that a node of these makes is called `name` from now on.
+  // Renames the value that a node of these makes to `name`.
   void Rename(const std::string& value, const std::string& name);
   std::vector<onnx::NodeProto> TakeNodes();
 
@@ -47,7 +47,7 @@ class NodeMaker {
   std::string ReduceMasked(const std::string& op, const std::string& value, const std::string& mask,
                            const std::vector<int64_t>& axes, bool keepdims,
                            const std::function<std::string(float)>& number);
-  // The output `name` has any size from now on; `mask` becomes an output, whose name it returns.
+  // Lets the output `name` have any size; makes `mask` an output, whose name it returns.
   std::string AddMaskOutput(const std::string& name, const std::string& mask);
   // `constant` with the type of `value`.
   std::string Like(float constant, const std::string& value);

@@ -1,7 +1,6 @@
 #include "tools/files/row_forms.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -299,7 +298,7 @@ class RowRewriter {
     return absl::OkStatus();
   }
 
-  // One column becomes a list, and stays one.
+  // Turns one column into a list, which stays one.
   absl::Status FollowReshape(const NodeProto& node, Rows& result) const {
     const auto shape = ReadInts(graph_, node.input(1));
     const bool column = result.dim == 0 && result.rank == 2 && result.last == 1;

@@ -316,7 +316,7 @@ class Rewriter {
     return axes.empty() ? mask : maker_.Unsqueeze(mask, axes);
   }
 
-  // The new nodes are placed where the last of the removed ones was.
+  // Puts the new nodes where the last of the removed ones was.
   void Replace() {
     std::set<int> gone(form_.selection.begin(), form_.selection.end());
     gone.insert(form_.chain.begin(), form_.chain.end());

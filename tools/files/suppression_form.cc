@@ -102,7 +102,7 @@ class Suppression {
     return maker_.Add("Div", {both, either});
   }
 
-  // The rows [batch, class, box] of all rounds.
+  // Joins the rows [batch, class, box] of all rounds.
   FoundBoxes Join(const std::string& shape, const std::vector<std::string>& found,
                   const std::vector<std::string>& there) {
     const std::string boxes = maker_.Add("Concat", found);

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/json/json_writer.h"
 #include "runtime/onnx/importer.h"

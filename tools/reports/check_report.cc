@@ -4,14 +4,12 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
 #include "command_line/similar_names.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/generate/carried_steps.h"
 #include "runtime/graph/parameter_expr.h"
@@ -103,7 +101,7 @@ std::string KeyText(const Model& model) {
       table.Text(), "\n");
 }
 
-// How requests of different sizes share a replay; nothing where no one would think of packing.
+// Returns how requests of different sizes share a replay; nothing where packing makes no sense.
 std::string PackingText(const Model& model) {
   const Packing* const packing = model.packing();
   if (packing == nullptr) {

@@ -23,7 +23,7 @@ constexpr int64_t kShownLength = 128;
 // Recipes of a padded model that are compiled to be shown.
 constexpr double kMostCompiled = 512;
 
-// Every number of tokens.
+// Compiles for every number of tokens.
 std::vector<CheckedRecipe> CompilePacked(const Engine& engine, const Model& model) {
   std::vector<CheckedRecipe> all;
   for (const int64_t tokens : model.packing()->buckets()) {

@@ -3,11 +3,9 @@
 #include <map>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "client/cli/table.h"
 
 namespace reprise::cli {
@@ -89,12 +87,6 @@ std::string ShapeTableText(const v1::ModelDynamicity& report, bool server) {
   return text;
 }
 
-// Quoted where a comma or a quote is in it.
-std::string Cell(const std::string& text) {
-  if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
 }  // namespace
 
 std::string DynamicityText(const v1::ModelDynamicity& report, bool server) {
@@ -132,11 +124,11 @@ std::string DynamicityText(const v1::ModelDynamicity& report, bool server) {
 
 std::string DynamicityCsv(const v1::ModelDynamicity& report) {
   std::vector<std::string> header = {"model", "version"};
-  for (const std::string& input : report.inputs()) header.push_back(Cell(input));
+  for (const std::string& input : report.inputs()) header.push_back(CsvCell(input));
   for (const char* name : {"requests", "recent", "larger", "outside"}) header.push_back(name);
   std::string text = absl::StrCat(absl::StrJoin(header, ","), "\n");
   for (const v1::RequestShape& shape : report.shapes()) {
-    std::vector<std::string> cells = {Cell(report.model()), report.version()};
+    std::vector<std::string> cells = {CsvCell(report.model()), report.version()};
     for (const std::string& input : shape.inputs()) cells.push_back(input);
     for (uint64_t count : {shape.requests(), shape.recent(), shape.larger(), shape.outside()}) {
       cells.push_back(absl::StrCat(count));

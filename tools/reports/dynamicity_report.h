@@ -13,7 +13,7 @@ namespace reprise::cli {
 // `server`: the report comes from one, which knows of recipes.
 std::string DynamicityText(const v1::ModelDynamicity& report, bool server);
 
-// A line each shape: model, version, a column an input, counts. `dynamicity --file` reads it.
+// Returns a line a shape: model, version, a column an input, counts; `dynamicity --file` reads it.
 std::string DynamicityCsv(const v1::ModelDynamicity& report);
 
 // Returns the same judgement of shapes that were written down, in their order of arrival unless the

@@ -2,24 +2,89 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/device/cpu/kernel_list.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/maps/map_rules.h"
 
 namespace reprise::cli {
 namespace {
 
 constexpr char kMissing[] = "-";
 
-constexpr absl::string_view kRowRules[] = {
-    kMissing,  "first",     "first",     "third",     "all",      "follow", "follow", "axis",
-    "axis",    "attention", "attention", "attention", "append",   "concat", "conv",   "conv",
-    "product", "product",   "product",   "product",   "scale",    "reduce", "dim 0",  "last dims",
-    "resize",  "slice",     "lookup",    "lookup",    "transpose"};
-static_assert(std::size(kRowRules) == static_cast<size_t>(RowRule::kTranspose) + 1);
+// How the map of an op (ops/maps) tells the rows of a batch apart.
+struct MapWord {
+  MapRule map;
+  absl::string_view word;
+};
+constexpr MapWord kMapWords[] = {{ops::ElementwiseMap, "elements"},
+                                 {ops::FirstMap, "elements"},
+                                 {ops::ViewMap, "view"},
+                                 {ops::QuantisationMap, "scale"},
+                                 {ops::ExpandMap, "copies"},
+                                 {ops::TileMap, "copies"},
+                                 {ops::MatMulMap, "product"},
+                                 {ops::GemmMap, "product"},
+                                 {ops::LinearMap, "product"},
+                                 {ops::MatMulIntegerMap, "product"},
+                                 {ops::QLinearMatMulMap, "product"},
+                                 {ops::IntegerLinearMap, "product"},
+                                 {ops::EinsumMap, "product"},
+                                 {ops::LastDimProductMap, "product"},
+                                 {ops::DetMap, "last dims"},
+                                 {ops::StftMap, "window"},
+                                 {ops::DistancesMap, "product"},
+                                 {ops::TransposeMap, "transpose"},
+                                 {ops::ConcatMap, "concat"},
+                                 {ops::SplitMap, "cut"},
+                                 {ops::SliceMap, "cut"},
+                                 {ops::PadMap, "pads"},
+                                 {ops::TriluMap, "last dims"},
+                                 {ops::PlanesMap, "first dim"},
+                                 {ops::ReverseSequenceMap, "axis"},
+                                 {ops::GatherMap, "lookup"},
+                                 {ops::GatherElementsMap, "lookup"},
+                                 {ops::GatherNdMap, "lookup"},
+                                 {ops::ScatterElementsMap, "lookup"},
+                                 {ops::ScatterNdMap, "lookup"},
+                                 {ops::OneHotMap, "lookup"},
+                                 {ops::EmbeddingSumMap, "lookup"},
+                                 {ops::AppendRowsMap, "append"},
+                                 {ops::ReduceMap, "reduce"},
+                                 {ops::ArgMap, "reduce"},
+                                 {ops::TopKMap, "axis"},
+                                 {ops::CumulativeMap, "scan"},
+                                 {ops::SoftmaxMap, "axis"},
+                                 {ops::LastDimsNormMap, "axis"},
+                                 {ops::ChannelNormMap, "axis"},
+                                 {ops::BatchNormMap, "elements"},
+                                 {ops::LocalNormMap, "window"},
+                                 {ops::ConvMap, "window"},
+                                 {ops::ConvTransposeMap, "window"},
+                                 {ops::FusedConvMap, "first dim"},
+                                 {ops::IntegerConvMap, "first dim"},
+                                 {ops::DeformConvMap, "first dim"},
+                                 {ops::PoolMap, "window"},
+                                 {ops::GlobalPoolMap, "reduce"},
+                                 {ops::RecurrentMap, "scan"},
+                                 {ops::ResizeMap, "window"},
+                                 {ops::GridSampleMap, "lookup"},
+                                 {ops::RoiAlignMap, "lookup"},
+                                 {ops::RotaryMap, "rotary"},
+                                 {ops::RowsMap, "first dim"},
+                                 {ops::AttentionMap, "attention"},
+                                 {ops::RelativeAttentionMap, "attention"},
+                                 {ops::SegmentAttentionMap, "segments"},
+                                 {ops::SegmentMap, "segments"},
+                                 {ops::SegmentSpreadMap, "segments"},
+                                 {ops::BatchOfFirstMap, "first dim"},
+                                 {ops::BatchOfAllMap, "first dim"},
+                                 {ops::LiveFillMap, "first dim"},
+                                 {ops::LiveCompactMap, "first dim"}};
 
 constexpr absl::string_view kPackRules[] = {
     kMissing,    "axis",      "attention", "bytes", "cumsum",   "lookup", "expand",
@@ -37,15 +102,16 @@ constexpr absl::string_view kSigns[] = {kMissing,   "positive", "operands", "ope
                                         "operands", "operands", "operands", "operands", "places"};
 static_assert(std::size(kSigns) == static_cast<size_t>(Sign::kPlacesAlone) + 1);
 
+// The form of the op that knows where each request ends; none: it looks along no dim.
+constexpr absl::string_view kBorders[] = {"",        "window",  "window",  "window",  "sum",
+                                          "mean",    "extreme", "extreme", "extreme", "norm",
+                                          "softmax", "product", "keys",    "lengths"};
+static_assert(std::size(kBorders) == static_cast<size_t>(Border::kLengths) + 1);
+
 std::string Text(absl::string_view text) { return std::string(text); }
 
 // Internal ops are made after the certificate, which asks for the facts of padding.
 bool IsCertified(const OpRow& row) { return !row.Has(kInternal); }
-
-std::string Padding(const OpRow& row) {
-  if (!IsCertified(row)) return "";
-  return row.axis == ops::UnknownAxis ? kMissing : "rule";
-}
 
 std::string ByTrait(const OpRow& row) {
   if (row.Has(kView)) return "view";
@@ -53,9 +119,24 @@ std::string ByTrait(const OpRow& row) {
   return row.Has(kShapeOnly) ? "shape" : "";
 }
 
+std::string Padding(const OpRow& row) {
+  if (!IsCertified(row)) return "";
+  if (row.axis == ops::UnknownAxis) return kMissing;
+  const absl::string_view border = kBorders[static_cast<size_t>(FactsOf(row).border)];
+  if (!border.empty()) return absl::StrCat("live ", border);
+  std::string trait = ByTrait(row);
+  if (!trait.empty()) return trait;
+  if (row.axis == ops::MapAxis) return "map";
+  return row.axis == ops::KnownAxis ? "shape" : "rule";
+}
+
 std::string Batching(const OpRow& row, const OpFacts& facts) {
-  const std::string trait = ByTrait(row);
-  return trait.empty() ? Text(kRowRules[static_cast<size_t>(facts.rows)]) : trait;
+  std::string trait = ByTrait(row);
+  if (!trait.empty()) return trait;
+  if (facts.map == nullptr) return kMissing;
+  const auto* const found =
+      absl::c_find_if(kMapWords, [&](const MapWord& one) { return one.map == facts.map; });
+  return found == std::end(kMapWords) ? "map" : Text(found->word);
 }
 
 // Segments are made by packing.

@@ -22,7 +22,7 @@ struct OpColumn {
 };
 const std::vector<OpColumn>& OpColumns();
 
-// One row for each op of the table, in its order.
+// Returns one row for each op of the table, in its order.
 std::vector<OpMatrixRow> OpMatrix();
 
 // Returns the matrix as text, and below it the ops that miss each fact.

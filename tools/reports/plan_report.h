@@ -28,7 +28,7 @@ std::string PlanConfig(const PlannedLengths& lengths, const Judgement& chosen,
 // Returns the table, and the lines of PlanConfig, as JSON.
 std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 
-// Two panels: waste by k for each strategy, and the histogram with the chosen boundaries.
+// Draws two panels: waste by k for each strategy, and the histogram with the chosen boundaries.
 std::string PlanSvg(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 
 // `sizes` as in config.pbtxt: "16,32,64".

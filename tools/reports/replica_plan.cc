@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <queue>
 #include <random>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -18,25 +18,11 @@ namespace {
 
 constexpr double kMsPerSecond = 1000;
 
-// One server: when each of its streams is free, and when its requests under way end.
+// One server: its requests under way, those of them that run on streams, and those that wait.
 struct Server {
-  using Times = std::priority_queue<double, std::vector<double>, std::greater<>>;
-
-  Times streams_free;
-  Times ends;
-
-  size_t UnderWay(double now) {
-    while (!ends.empty() && ends.top() <= now) ends.pop();
-    return ends.size();
-  }
-  // Takes a request, and returns when it ends.
-  double Take(double now, double ms) {
-    const double begin = std::max(now, streams_free.top());
-    streams_free.pop();
-    streams_free.push(begin + ms);
-    ends.push(begin + ms);
-    return begin + ms;
-  }
+  size_t under_way = 0;
+  int running = 0;
+  std::deque<size_t> waiting;  // numbers of requests, in the order in which they came
 };
 
 double MeanMs(const ReplicaTraffic& traffic) {
@@ -70,7 +56,11 @@ class Draws {
 };
 
 double UtilizationOf(const ReplicaTraffic& traffic, int replicas) {
-  return traffic.rate * MeanMs(traffic) / kMsPerSecond / traffic.streams / replicas;
+  const double per_ms = traffic.rate / kMsPerSecond;
+  const double streams = per_ms * MeanMs(traffic) / traffic.streams / replicas;
+  if (traffic.cores == 0) return streams;
+  return std::max(
+      streams, per_ms * (MeanMs(traffic) + traffic.overhead_ms) * traffic.slowdown / traffic.cores);
 }
 
 // Returns the smallest value that is not below the share of `values`, which are reordered.
@@ -80,38 +70,124 @@ double Percentile(std::vector<double>& values, double share) {
   return values[static_cast<size_t>(at)];
 }
 
-// A number in (0, 1), the same on every platform.
+int CoresOf(const ReplicaTraffic& traffic, int replicas) {
+  return traffic.cores > 0 ? traffic.cores : replicas * traffic.streams;
+}
+
+// Returns a number in (0, 1), the same on every platform.
 double Uniform(std::mt19937_64& random) {
   return (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0;
 }
 
+// Requests from their arrivals to their ends.
+class Simulation {
+ public:
+  Simulation(const ReplicaTraffic& traffic, int replicas)
+      : traffic_(traffic), draws_(traffic), servers_(static_cast<size_t>(replicas)) {}
+
+  // Returns the time of each request, in the order of their ends, without the first tenth.
+  std::vector<double> Run() {
+    double arrival = NextArrival();
+    while (arrived_ < traffic_.requests || !jobs_.empty()) {
+      const bool comes = arrived_ < traffic_.requests &&
+                         (jobs_.empty() || arrival <= now_ + (jobs_.top().end - work_) / Speed());
+      if (comes) {
+        Advance(arrival);
+        Arrive();
+        arrival += NextArrival();
+      } else {
+        const Job job = jobs_.top();
+        Advance(now_ + (job.end - work_) / Speed());
+        work_ = job.end;  // it has no error of a division
+        jobs_.pop();
+        job.in_stream ? EndStream(job.request) : EnterServer(job.request);
+      }
+    }
+    return std::move(times_);
+  }
+
+ private:
+  struct Request {
+    double came, ms;
+    size_t server;
+  };
+  // Work on a core, until the work of every one that runs so has grown to `end`.
+  struct Job {
+    double end;
+    size_t request;
+    bool in_stream;
+    bool operator>(const Job& other) const { return end > other.end; }
+  };
+
+  double NextArrival() { return -std::log(Uniform(random_)) * kMsPerSecond / traffic_.rate; }
+
+  // Returns the work of a job in a millisecond: less where there are more jobs than cores.
+  double Speed() const {
+    if (traffic_.cores == 0) return 1;
+    const auto jobs = static_cast<double>(jobs_.size());
+    const double cores = traffic_.cores;
+    const double others = cores == 1 ? 0 : std::max(0.0, std::min(jobs, cores) - 1) / (cores - 1);
+    return std::min(1.0, cores / jobs) / (1 + (traffic_.slowdown - 1) * others);
+  }
+  void Advance(double to) {
+    if (!jobs_.empty()) work_ += (to - now_) * Speed();
+    now_ = to;
+  }
+
+  void Arrive() {
+    // Equal servers take turns, as proxies do.
+    size_t best = turn_ % servers_.size();
+    for (size_t k = 1; k < servers_.size() && servers_[best].under_way > 0; ++k) {
+      const size_t other = (turn_ + k) % servers_.size();
+      if (servers_[other].under_way < servers_[best].under_way) best = other;
+    }
+    turn_ = best + 1;
+    ++servers_[best].under_way;
+    const auto number = static_cast<size_t>(arrived_++);
+    requests_.push_back({now_, draws_.At(Uniform(random_)), best});
+    if (traffic_.overhead_ms > 0) {
+      jobs_.push({work_ + traffic_.overhead_ms, number, false});
+    } else {
+      EnterServer(number);
+    }
+  }
+
+  void EnterServer(size_t number) {
+    Server& server = servers_[requests_[number].server];
+    if (server.running == traffic_.streams) return server.waiting.push_back(number);
+    ++server.running;
+    jobs_.push({work_ + requests_[number].ms, number, true});
+  }
+
+  void EndStream(size_t number) {
+    const Request& request = requests_[number];
+    if (static_cast<int64_t>(number) >= traffic_.requests / 10)
+      times_.push_back(now_ - request.came + traffic_.latency_ms);
+    Server& server = servers_[request.server];
+    --server.under_way;
+    --server.running;
+    if (server.waiting.empty()) return;
+    const size_t next = server.waiting.front();
+    server.waiting.pop_front();
+    EnterServer(next);
+  }
+
+  const ReplicaTraffic& traffic_;
+  const Draws draws_;
+  std::vector<Server> servers_;
+  std::mt19937_64 random_{1};
+  std::priority_queue<Job, std::vector<Job>, std::greater<>> jobs_;
+  std::vector<Request> requests_;
+  std::vector<double> times_;
+  double now_ = 0, work_ = 0;
+  int64_t arrived_ = 0;
+  size_t turn_ = 0;
+};
+
 }  // namespace
 
 ReplicaLoad SimulateReplicas(const ReplicaTraffic& traffic, int replicas) {
-  std::vector<Server> servers(static_cast<size_t>(replicas));
-  for (Server& server : servers) {
-    for (int i = 0; i < traffic.streams; ++i) server.streams_free.push(0);
-  }
-  const Draws draws(traffic);
-  std::mt19937_64 random(1);
-  std::vector<double> times;
-  const int64_t skipped = traffic.requests / 10;
-  double now = 0;
-  size_t turn = 0;  // the next one of equal servers, as proxies do
-  for (int64_t i = 0; i < traffic.requests; ++i) {
-    now -= std::log(Uniform(random)) * kMsPerSecond / traffic.rate;
-    const double ms = draws.At(Uniform(random));
-    size_t best = turn % servers.size();
-    size_t fewest = servers[best].UnderWay(now);
-    for (size_t k = 1; k < servers.size() && fewest > 0; ++k) {
-      const size_t other = (turn + k) % servers.size();
-      const size_t count = servers[other].UnderWay(now);
-      if (count < fewest) std::tie(best, fewest) = std::pair(other, count);
-    }
-    turn = best + 1;
-    const double end = servers[best].Take(now, ms);
-    if (i >= skipped) times.push_back(end - now);
-  }
+  std::vector<double> times = Simulation(traffic, replicas).Run();
   ReplicaLoad load = {.replicas = replicas, .utilization = UtilizationOf(traffic, replicas)};
   load.p50_ms = Percentile(times, 0.5);
   load.p99_ms = Percentile(times, 0.99);
@@ -120,14 +196,20 @@ ReplicaLoad SimulateReplicas(const ReplicaTraffic& traffic, int replicas) {
 
 absl::StatusOr<std::vector<ReplicaLoad>> PlanReplicas(const ReplicaTraffic& traffic, double p99_ms,
                                                       int most) {
-  const double least = Draws(traffic).At(0.99);
+  const double least = Draws(traffic).At(0.99) + traffic.overhead_ms + traffic.latency_ms;
   if (least > p99_ms) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "no number of servers keeps the 99th percentile at %g ms: 1 of 100 requests takes %.4g ms "
         "by itself",
         p99_ms, least));
   }
-  const double needed = UtilizationOf(traffic, 1);
+  if (const double busy = UtilizationOf(traffic, most); traffic.cores > 0 && busy >= 1) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%g requests a second keep %d cores busy for %.0f %% of the time: no number of servers on "
+        "them does",
+        traffic.rate, traffic.cores, 100 * busy));
+  }
+  const double needed = traffic.rate * MeanMs(traffic) / kMsPerSecond / traffic.streams;
   if (needed >= most) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%g requests a second take %.0f servers, more than %d", traffic.rate,
@@ -170,32 +252,40 @@ absl::StatusOr<std::function<double(int64_t)>> ParseTimes(absl::string_view text
 }
 
 std::string ReplicaText(const std::vector<ReplicaLoad>& loads, const ReplicaTraffic& traffic,
-                        double p99_ms, double memory_mb) {
-  std::string text = absl::StrFormat(
-      "%d requests, %g a second, %.4g ms each on one of %d streams of a server\n\n"
-      "servers  streams busy   half within    99 %% within\n",
-      traffic.requests, traffic.rate, MeanMs(traffic), traffic.streams);
+                        const ReplicaQuestion& question) {
+  std::string text =
+      absl::StrFormat("%d requests, %g a second, %.4g ms each on one of %d streams of a server",
+                      traffic.requests, traffic.rate, MeanMs(traffic), traffic.streams);
+  if (traffic.overhead_ms > 0) {
+    absl::StrAppendFormat(&text, ", %.4g ms outside of it", traffic.overhead_ms);
+  }
+  if (traffic.cores > 0) absl::StrAppendFormat(&text, ", all on %d cores", traffic.cores);
+  absl::StrAppendFormat(&text, "\n\nservers  %s busy   half within    99 %% within\n",
+                        traffic.cores > 0 ? "  cores" : "streams");
   for (const ReplicaLoad& load : loads) {
     absl::StrAppendFormat(&text, "%7d  %10.1f %%  %9.4g ms  %9.4g ms\n", load.replicas,
                           100 * load.utilization, load.p50_ms, load.p99_ms);
   }
+  if (question.p99_ms == 0) return text;
   const int answer = loads[loads.size() - 2].replicas;
-  absl::StrAppendFormat(&text, "\n%d servers keep 99 %% within %g ms: %d cores", answer, p99_ms,
-                        answer * traffic.streams);
-  if (memory_mb > 0) absl::StrAppendFormat(&text, ", %.4g MiB", answer * memory_mb);
+  absl::StrAppendFormat(&text, "\n%d servers keep 99 %% within %g ms: %d cores", answer,
+                        question.p99_ms, CoresOf(traffic, answer));
+  if (question.memory_mb > 0) {
+    absl::StrAppendFormat(&text, ", %.4g MiB", answer * question.memory_mb);
+  }
   absl::StrAppend(&text, ".\n");
   return text;
 }
 
 std::string ReplicaJson(const std::vector<ReplicaLoad>& loads, const ReplicaTraffic& traffic,
-                        double p99_ms, double memory_mb) {
+                        const ReplicaQuestion& question) {
   nlohmann::ordered_json json;
-  const int answer = loads[loads.size() - 2].replicas;
+  const int answer = loads[question.p99_ms == 0 ? 0 : loads.size() - 2].replicas;
   json["replicas"] = answer;
-  json["cores"] = answer * traffic.streams;
-  if (memory_mb > 0) json["memory_mb"] = answer * memory_mb;
+  json["cores"] = CoresOf(traffic, answer);
+  if (question.memory_mb > 0) json["memory_mb"] = answer * question.memory_mb;
   json["rate"] = traffic.rate;
-  json["p99_ms"] = p99_ms;
+  if (question.p99_ms > 0) json["p99_ms"] = question.p99_ms;
   json["mean_ms"] = MeanMs(traffic);
   for (const ReplicaLoad& load : loads) {
     json["loads"].push_back({{"replicas", load.replicas},

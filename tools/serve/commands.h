@@ -5,10 +5,6 @@
 
 namespace reprise::cli {
 
-void AddCompile(CLI::App& app, Action& action);
-void AddMerge(CLI::App& app, Action& action);
-void AddPull(CLI::App& app, Action& action);
-void AddRun(CLI::App& app, Action& action);
-void AddStore(CLI::App& app, Action& action);
+AddCommand AddCompile, AddMerge, AddPull, AddRun, AddStore;
 
 }  // namespace reprise::cli

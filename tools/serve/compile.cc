@@ -296,36 +296,30 @@ void AddCompile(CLI::App& app, Action& action) {
                    "Model file, folder of a model hub, or a repository's folder of a model, whose "
                    "config.pbtxt counts")
       ->required();
-  command->add_option("--out", flags->out, "Folder for --recipe-cache; made, or added to")
-      ->required()
-      ->type_name("STORE");
+  AddOption(*command, "--out", flags->out, "STORE", "Folder for --recipe-cache; made, or added to")
+      ->required();
   command->add_option("--buckets", flags->buckets,
                       "all, or buckets: b1_s16,b8_s128; the warm-up of config.pbtxt, or all, if "
                       "not given");
-  command->add_option("--sizes", flags->sizes, "Recipe of exactly these sizes; may be given again")
-      ->allow_extra_args(false)
-      ->type_name("AXIS=SIZE,...");
+  AddOption(*command, "--sizes", flags->sizes, "AXIS=SIZE,...",
+            "Recipe of exactly these sizes; may be given again")
+      ->allow_extra_args(false);
   std::vector<std::string> names;
   names.reserve(std::size(kIsas));
   for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
-  command
-      ->add_option(
-          "--isa", flags->isa,
-          "Most features of the CPU that will run them; those of this machine if not given")
+  AddOption(*command, "--isa", flags->isa, "ISA",
+            "Most features of the CPU that will run them; those of this machine if not given")
       ->check(CLI::IsMember(names))
-      ->check([](const std::string& asked) { return WhyNotIsa(asked); })
-      ->type_name("ISA");
+      ->check([](const std::string& asked) { return WhyNotIsa(asked); });
   command->add_option("--gemm-provider", flags->gemm_provider, "As the flag of reprised")
       ->check(CLI::IsMember(
           std::vector<std::string>(std::begin(kGemmProviderNames), std::end(kGemmProviderNames))))
       ->capture_default_str();
-  command->add_option("--op-library", flags->op_libraries, "As the flag of reprised")
+  AddOption(*command, "--op-library", flags->op_libraries, "FILE", "As the flag of reprised")
       ->check(CLI::ExistingFile)
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  command->add_option("--store-key", flags->store_key, "As the flag of reprised")
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE");
+      ->allow_extra_args(false);
+  AddOption(*command, "--store-key", flags->store_key, "FILE", "As the flag of reprised")
+      ->check(CLI::ExistingFile);
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunCompile(*flags); }; });
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "client/cli/command.h"
 #include "command_line/progress.h"
 #include "runtime/base/status_macros.h"
 #include "server/fetch/model_url.h"
@@ -9,17 +10,14 @@
 namespace reprise::cli {
 
 void FetchingFlags::Add(CLI::App& command, const char* meaning) {
-  command.add_option("model", model, meaning)->required()->type_name("URL");
-  command
-      .add_option("--model-cache", cache,
-                  "Folder that keeps fetched models; ~/.cache/reprise/models if not given")
-      ->envname("REPRISED_MODEL_CACHE")
-      ->type_name("DIR");
-  command.add_option("--variant", variant, "int8 takes model_int8.onnx")->type_name("VARIANT");
-  command.add_option("--max-download-mb", max_download_mb, "Most of a model, in MiB")
+  AddOption(command, "model", model, "URL", meaning)->required();
+  AddOption(command, "--model-cache", cache, "DIR",
+            "Folder that keeps fetched models; ~/.cache/reprise/models if not given")
+      ->envname("REPRISED_MODEL_CACHE");
+  AddOption(command, "--variant", variant, "VARIANT", "int8 takes model_int8.onnx");
+  AddOption(command, "--max-download-mb", max_download_mb, "MB", "Most of a model, in MiB")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("MB");
+      ->capture_default_str();
 }
 
 absl::StatusOr<FetchedModel> FetchingFlags::Fetch() const {

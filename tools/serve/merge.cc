@@ -92,21 +92,17 @@ void AddMerge(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<MergeFlags>();
   CLI::App* command =
       app.add_subcommand("merge", "Join models one after another into one, captured as one graph");
-  command->add_option("models", flags->models, "Model files, in the order in which they run")
+  AddOption(*command, "models", flags->models, "A.onnx B.onnx",
+            "Model files, in the order in which they run")
       ->required()
       ->expected(2, -1)
-      ->check(CLI::ExistingFile)
-      ->type_name("A.onnx B.onnx");
-  command->add_option("--out", flags->out, "File to write")->required()->type_name("FILE");
-  command
-      ->add_option("--map", flags->maps,
-                   "An output or input of a model, and the input of a later one that takes it; "
-                   "equal names are joined without")
-      ->type_name("OUTPUT:INPUT");
-  command
-      ->add_option("--output", flags->outputs,
-                   "An output of the merged model; all that no later model reads if not given")
-      ->type_name("NAME");
+      ->check(CLI::ExistingFile);
+  AddOption(*command, "--out", flags->out, "FILE", "File to write")->required();
+  AddOption(*command, "--map", flags->maps, "OUTPUT:INPUT",
+            "An output or input of a model, and the input of a later one that takes it; "
+            "equal names are joined without");
+  AddOption(*command, "--output", flags->outputs, "NAME",
+            "An output of the merged model; all that no later model reads if not given");
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunMerge(*flags); }; });
 }

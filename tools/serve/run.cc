@@ -207,18 +207,15 @@ void AddRun(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Serve one model with a daemon of its own, and say how to ask it");
   flags->fetching.Add(*command, "A name as of pull, or a folder or file of this machine");
-  command->add_option("flags", flags->daemon_flags, "Flags of reprised, after --")
-      ->type_name("FLAG");
-  command->add_option("--name", flags->name, "Name of the model; made from its place if not given")
-      ->type_name("NAME");
-  command->add_option("--http-port", flags->http_port, "The daemon's HTTP port")
+  AddOption(*command, "flags", flags->daemon_flags, "FLAG", "Flags of reprised, after --");
+  AddOption(*command, "--name", flags->name, "NAME",
+            "Name of the model; made from its place if not given");
+  AddOption(*command, "--http-port", flags->http_port, "PORT", "The daemon's HTTP port")
       ->check(CLI::Range(1, 65535))
-      ->capture_default_str()
-      ->type_name("PORT");
-  command->add_option("--grpc-port", flags->grpc_port, "The daemon's gRPC port")
+      ->capture_default_str();
+  AddOption(*command, "--grpc-port", flags->grpc_port, "PORT", "The daemon's gRPC port")
       ->check(CLI::Range(1, 65535))
-      ->capture_default_str()
-      ->type_name("PORT");
+      ->capture_default_str();
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunModel(*flags); }; });
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -66,7 +65,7 @@ struct Inspected {
   absl::StatusOr<RecordFacts> facts;
 };
 
-// Those of the recipe `key` alone where it is not empty.
+// Returns the entries of the recipe `key` alone where it is not empty.
 std::vector<Inspected> Inspect(const RecipeStore& store, const std::string& key = "") {
   std::vector<Inspected> files;
   for (RecipeStore::Entry& entry : store.List()) {
@@ -94,7 +93,7 @@ std::string AgeOf(int64_t unix_s) {
                           : absl::StrCat(seconds / 86400, " days");
 }
 
-// A device's fingerprint is long; its first part names the CPU.
+// Returns the first part of a device's long fingerprint, which names the CPU.
 std::string DeviceName(const std::string& device) {
   return device.empty() ? "any" : Shorten(device, 40);
 }
@@ -397,9 +396,7 @@ CLI::App* AddOne(CLI::App& store, const std::string& name, const std::string& wh
 }
 
 void AddFolder(CLI::App& command, StoreFlags& flags) {
-  command.add_option("folder", flags.folder, "The folder of --recipe-cache")
-      ->type_name("DIR")
-      ->required();
+  AddOption(command, "folder", flags.folder, "DIR", "The folder of --recipe-cache")->required();
 }
 
 // Keys are written in lower case, and taken in any.
@@ -412,13 +409,12 @@ CLI::Option& AddKey(CLI::Option& option) {
 }
 
 void AddStoreKey(CLI::App& command, StoreFlags& flags) {
-  command.add_option("--store-key", flags.store_key, "As the flag of reprised")
-      ->check(CLI::ExistingFile)
-      ->type_name("FILE");
+  AddOption(command, "--store-key", flags.store_key, "FILE", "As the flag of reprised")
+      ->check(CLI::ExistingFile);
 }
 
 void AddBundle(CLI::App& command, StoreFlags& flags) {
-  command.add_option("bundle", flags.bundle, "The bundle")->type_name("FILE")->required();
+  AddOption(command, "bundle", flags.bundle, "FILE", "The bundle")->required();
 }
 
 }  // namespace
@@ -447,12 +443,10 @@ void AddStore(CLI::App& app, Action& action) {
              Prune, action);
   AddFolder(*prune, *flags);
   AddStoreKey(*prune, *flags);
-  CLI::Option* max_mb = prune
-                            ->add_option("--max-mb", flags->max_mb,
-                                         "Remove files until the folder takes at most "
-                                         "this much")
-                            ->check(CLI::NonNegativeNumber)
-                            ->type_name("MB");
+  CLI::Option* max_mb = AddOption(*prune, "--max-mb", flags->max_mb, "MB",
+                                  "Remove files until the folder takes at most "
+                                  "this much")
+                            ->check(CLI::NonNegativeNumber);
   AddKey(*prune->add_option("--key", flags->key, "Remove this recipe alone")).excludes(max_mb);
   CLI::App* exported =
       AddOne(*store, "export", "Writes its intact records to one file", flags, Export, action);
@@ -468,12 +462,8 @@ void AddStore(CLI::App& app, Action& action) {
   CLI::App* merged =
       AddOne(*store, "merge", "Joins the folders of several servers, with what each has learnt",
              flags, Merge, action);
-  merged->add_option("folders", flags->folders, "The folders of --recipe-cache")
-      ->type_name("DIR")
-      ->required();
-  merged->add_option("--out", flags->folder, "Folder to write, or to add to")
-      ->type_name("DIR")
-      ->required();
+  AddOption(*merged, "folders", flags->folders, "DIR", "The folders of --recipe-cache")->required();
+  AddOption(*merged, "--out", flags->folder, "DIR", "Folder to write, or to add to")->required();
   AddStoreKey(*merged, *flags);
 }
 

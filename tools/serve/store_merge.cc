@@ -1,12 +1,10 @@
 #include "tools/serve/store_merge.h"
 
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/serve/pooled_usage.h"

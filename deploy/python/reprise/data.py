@@ -1,7 +1,7 @@
 """Images as batches of one size, decoded and transformed in threads: `DataLoader`.
 
 The work is done by the program `reprise feed`, which this module reads from. Images, transforms and their
-bits are those of `reprise feed`; the arguments are those of torch.utils.data.DataLoader.
+bits are the same as in `reprise feed`; the arguments are torch.utils.data.DataLoader's.
 """
 
 import json
@@ -40,7 +40,7 @@ class Batch:
         return len(self.images)
 
     def __iter__(self):
-        """As a pair (images, labels); with default boxes (images, boxes, labels) that are to be found."""
+        """Yields pairs (images, labels); with default boxes (images, boxes, labels) that are to be found."""
         if self.target_boxes is None:
             return iter((self.images, self.labels))
         return iter((self.images, self.target_boxes, self.target_labels))
@@ -145,7 +145,7 @@ class DataLoader:
         return range(len(self.dataset))
 
     def __len__(self):
-        """How many batches an epoch has."""
+        """Returns how many batches an epoch has."""
         rows = len(self.dataset) if self.sampler is None else len(self.sampler)
         return rows // self.batch_size if self.drop_last else -(-rows // self.batch_size)
 

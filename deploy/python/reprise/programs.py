@@ -5,7 +5,7 @@ import sys
 
 
 def program(name):
-    """The path of `reprised` or `reprise`."""
+    """Returns the path of `reprised` or `reprise`."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree", "bin", name)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"{path} is not there: this module is used outside of its wheel")
@@ -18,10 +18,10 @@ def _become(name):
 
 
 def reprised():
-    """The console program `reprised`: this process becomes it, so that signals reach it."""
+    """Becomes the program `reprised`, so that signals reach it."""
     _become("reprised")
 
 
 def reprise():
-    """The console program `reprise`."""
+    """Becomes the program `reprise`."""
     _become("reprise")

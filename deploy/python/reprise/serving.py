@@ -21,7 +21,7 @@ class ServeError(RuntimeError):
 
 
 def _model_flags(models):
-    """The flags that serve `models`; a folder of folders is a repository."""
+    """Returns the flags that serve `models`; a folder of folders is a repository."""
     if isinstance(models, (str, os.PathLike)):
         path = os.path.abspath(os.fspath(models))
         if os.path.isdir(path) and not _is_model(path):
@@ -31,7 +31,7 @@ def _model_flags(models):
 
 
 def _is_model(folder):
-    """Whether a folder is one model, with files of its own, rather than a repository of folders."""
+    """Returns whether a folder is one model, with files of its own, rather than a repository of folders."""
     return any(entry.is_file() and not entry.name.startswith(".") for entry in os.scandir(folder)) or any(
         name.isdigit() or name == "onnx" for name in os.listdir(folder))
 
@@ -83,7 +83,7 @@ class Server:
         self._listening.set()
 
     def log(self):
-        """The last lines that the daemon wrote."""
+        """Returns the last lines that the daemon wrote."""
         return "\n".join(self._lines)
 
     def _left(self):
@@ -126,7 +126,7 @@ class Server:
             return {}
 
     def stop(self, timeout=60):
-        """Answers what was accepted and ends the daemon; a daemon that does not end in time is killed."""
+        """Answers the accepted requests and ends the daemon; a daemon that does not end in time is killed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

@@ -99,7 +99,7 @@ void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
   const int64_t bytes = AuditedAnswer::BytesOf(model, request, response);
   const bool has_room = waiting_ < kMostWaiting && waiting_bytes_ + bytes <= kMostWaitingBytes &&
                         budget_.Allows(now_ns);
-  if (!has_room) return observer.OnAudit(AuditResult::kSkipped);
+  if (!has_room) return observer.On(AuditOutcome{AuditResult::kSkipped});
   std::string served = absl::StrCat(plan.packed() ? "packed, bucket " : "bucket ", target.bucket);
   if (const size_t others = plan.shapes().size() - 1; others > 0) {
     absl::StrAppend(&served, ", with ", others, " other request", others == 1 ? "" : "s");
@@ -117,12 +117,12 @@ void Auditor::Add(const BatchPlan& plan, const BatchTarget& target, size_t i,
     const std::shared_ptr<const Model> audited = weak.lock();
     if (stream == nullptr || audited == nullptr) return;
     const bool done = WhereMemoryAllows([&] { Audit(*audited, *answer, now_ns, *stream); });
-    if (!done) audited->owner()->observer().OnAudit(AuditResult::kSkipped);
+    if (!done) audited->owner()->observer().On(AuditOutcome{AuditResult::kSkipped});
   };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;
   --waiting_;
   waiting_bytes_ -= bytes;
-  observer.OnAudit(AuditResult::kSkipped);
+  observer.On(AuditOutcome{AuditResult::kSkipped});
 }
 
 void Auditor::Audit(const Model& model, const AuditedAnswer& answer, int64_t asked_ns,
@@ -131,14 +131,14 @@ void Auditor::Audit(const Model& model, const AuditedAnswer& answer, int64_t ask
   BackgroundThrottle throttle(ThrottleOptions(options_, asked_ns, thread_clock,
                                               [this] { return options_.captures->stopped(); }));
   ModelObserver& observer = model.owner()->observer();
-  if (!throttle.Wait()) return observer.OnAudit(AuditResult::kSkipped);
+  if (!throttle.Wait()) return observer.On(AuditOutcome{AuditResult::kSkipped});
   const Response exact = run_exact_(model, answer.shape(), answer.request(), stream);
   budget_.Spend(throttle.spent_ns());
   // A model whose memory is short, or that is being unloaded, tells nothing.
-  if (!exact.status.ok()) return observer.OnAudit(AuditResult::kSkipped);
+  if (!exact.status.ok()) return observer.On(AuditOutcome{AuditResult::kSkipped});
   const Difference difference = answer.DifferenceTo(model, exact);
-  if (difference.value <= ToleranceOf(model)) return observer.OnAudit(AuditResult::kEqual);
-  observer.OnAudit(AuditResult::kDifferent);
+  if (difference.value <= ToleranceOf(model)) return observer.On(AuditOutcome{AuditResult::kEqual});
+  observer.On(AuditOutcome{AuditResult::kDifferent});
   Report(model, answer, difference);
 }
 
@@ -152,7 +152,7 @@ void Auditor::Report(const Model& model, const AuditedAnswer& answer,
     AxisCertificate certificate = model.CertificateOf(axis);
     if (!certificate.certified) continue;
     model.quarantine().Add(axis, std::move(certificate), words);
-    model.owner()->observer().OnQuarantine(axis);
+    model.owner()->observer().On(Quarantine{axis});
   }
   model.Note(absl::StrCat(words, ": it runs at exact sizes, alone, until it is loaded again",
                           Keep(model, answer)));

@@ -1,7 +1,6 @@
 // Difference: by how much an answer is off.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "runtime/graph/tensor.h"

@@ -1,5 +1,4 @@
 // Which of the waiting requests go into one plan: by the cost of replays.
-#include <algorithm>
 
 #include "runtime/bucket/grouping.h"
 #include "runtime/engine/batch/batch_plan.h"

@@ -439,7 +439,7 @@ void BatchRun::Observe(int64_t busy_ns) const {
   BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
   const bool was_new = model_.learner().IsNewShape(plan_.sizes());
   for (const RequestShape& shape : plan_.shapes()) {
-    observer.OnRequestLengths(shape.sizes);
+    observer.On(RequestLengths{shape.sizes});
     RecordRequest(shape);
     replay.valid += shape.tokens;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -466,14 +466,14 @@ void BatchRun::Observe(int64_t busy_ns) const {
     replay.row_size = model_.Elements(target_.sizes, 1);
     model_.learner().RecordReplay(replay);
   }
-  observer.OnReplay(
-      {.bucket = target_.bucket,
-       .duration_ns = replay_ns_,
-       .rows = plan_.rows(),
-       .requests = static_cast<int64_t>(requests_.size()),
-       .saved_capture = was_new && target_.sizes != plan_.sizes() &&
-                        (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
-       .axes = axes});
+  observer.On(
+      ReplayRecord{.bucket = target_.bucket,
+                   .duration_ns = replay_ns_,
+                   .rows = plan_.rows(),
+                   .requests = static_cast<int64_t>(requests_.size()),
+                   .saved_capture = was_new && target_.sizes != plan_.sizes() &&
+                                    (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
+                   .axes = axes});
 }
 
 }  // namespace reprise

@@ -4,7 +4,6 @@
 // Ownership: borrows everything for the length of one call. Threads: the stream's caller.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"

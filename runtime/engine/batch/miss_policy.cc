@@ -1,6 +1,5 @@
 #include "runtime/engine/batch/miss_policy.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -70,7 +69,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   }
   const RecipeKey key = plan.Key(result.variant.get());
   result.recipe = cache_.Find(key);
-  model.owner()->observer().OnCacheRequest(result.recipe != nullptr);
+  model.owner()->observer().On(CacheLookup{result.recipe != nullptr});
   if (Wants(options_.debug, LogModule::kLookup)) {
     options_.debug->Say(
         LogModule::kLookup,

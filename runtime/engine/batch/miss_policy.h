@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "runtime/engine/batch/batch_plan.h"

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -167,7 +166,7 @@ void Scatter::Copy(const Frame& frame, std::vector<Response>& responses, size_t 
       if (response.status.ok()) continue;
       response.outputs.clear();
       WhereMemoryAllows([&] {
-        model_.owner()->observer().OnWithheldAnswer();
+        model_.owner()->observer().On(WithheldAnswer{});
         model_.Note(absl::StrCat("an answer is withheld, which is a bug of the server: ",
                                  std::string(response.status.message())));
       });

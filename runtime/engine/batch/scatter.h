@@ -59,9 +59,9 @@ class Scatter {
   // Returns whether the dim moves with an axis of whose step the request's size is no multiple, so
   // that it is not known.
   bool IsOffStep(const AffineDim& dim, const std::vector<int64_t>& sizes) const;
-  // The last check: returns INTERNAL where `block`, which is to be cut out of a slot for request
-  // `i`, does not have the form that the model's other sizes promise at the sizes of the request,
-  // or does not lie in the slot.
+  // Returns, as the last check, INTERNAL where `block`, which is to be cut out of a slot for
+  // request `i`, does not have the form that the model's other sizes promise at the sizes of the
+  // request, or does not lie in the slot.
   absl::Status CheckForm(size_t position, size_t i, const Block& block) const;
   absl::Status CheckBytes(size_t position, const OutputTensor& output) const;
   absl::Status CopyOne(const Frame& frame, size_t position, size_t i, OutputTensor& output) const;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
@@ -48,8 +47,8 @@ MissRecord NewRecord(const Model& model, const CaptureTarget& target, const Reci
 void TellReferenceKernels(const Recipe& recipe, ModelObserver& observer) {
   for (const Launch& launch : recipe.launches) {
     if (!launch.reference) continue;
-    observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
-                               launch.node);
+    observer.On(ReferenceLaunch{absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
+                                launch.node});
   }
 }
 
@@ -112,7 +111,7 @@ class CaptureWalk {
   void NoteThrashing() {
     const std::optional<RecipeCache::Eviction> eviction = cache_.EvictionOf(target_.key);
     if (!eviction.has_value() || start_ns_ - eviction->at_ns >= kThrashingNs) return;
-    model_.owner()->observer().OnThrash(target_.bucket);
+    model_.owner()->observer().On(Thrash{target_.bucket});
     const std::optional<int64_t> times = model_.owner()->CountThrash(start_ns_);
     if (!times.has_value()) return;
     model_.Note(FormatText(
@@ -177,7 +176,7 @@ class CaptureWalk {
     TellReferenceKernels(*recipe, observer);
     if (!record_.has_value()) {
       mutable_recipe->note.total_ns = primed_at - start_ns_;  // not published yet
-      observer.OnStoreHit();
+      observer.On(StoreRequest{});
       model_.Note(FormatText("loaded recipe %s (%s) from %s in %.1f ms (prepare %.1f, prime %.1f)",
                              target_.key.hex(), target_.bucket, options_.store->folder(),
                              (primed_at - start_ns_) / 1e6, (prepared_at - compiled_at) / 1e6,
@@ -197,10 +196,10 @@ class CaptureWalk {
     record.suggestion = SuggestionFor(model_, target_, record.reason,
                                       cache_.EvictionOf(target_.key), options_.cache_bytes);
     mutable_recipe->note.total_ns = record.phases.total_ns();
-    observer.OnCompile({.reason = record.reason,
-                        .bucket = target_.bucket,
-                        .recipe = record.recipe,
-                        .phases = record.phases});
+    observer.On(CompileRecord{.reason = record.reason,
+                              .bucket = target_.bucket,
+                              .recipe = record.recipe,
+                              .phases = record.phases});
     return recipe;
   }
 

@@ -1,6 +1,5 @@
 #include "runtime/engine/capture/captures.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"

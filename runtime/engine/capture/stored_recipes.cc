@@ -50,7 +50,7 @@ RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
   if (found.miss == StoreMiss::kAbsent && IsStoredForOtherPrecision(options, model, target.key)) {
     found.miss = StoreMiss::kOtherPrecision;
   }
-  model.owner()->observer().OnStoreMiss(found.miss);
+  model.owner()->observer().On(StoreRequest{found.miss});
   model.Note(absl::StrCat("could not find recipe ", target.key.hex(), " (", target.bucket,
                           "): ", StoreMissWords(found.miss), found.detail.empty() ? "" : ": ",
                           found.detail));

@@ -58,8 +58,8 @@ class RangeFinder {
   int runs() const { return runs_; }
 
  private:
-  // True when the model takes `values`, in turn, as the elements of input `i`. An error other than
-  // INVALID_ARGUMENT ends the search.
+  // Returns whether the model takes `values`, in turn, as the elements of input `i`. An error other
+  // than INVALID_ARGUMENT ends the search.
   absl::StatusOr<bool> Takes(size_t i, const std::vector<int64_t>& values) {
     std::vector<Tensor> tensors = start_;
     Numbers numbers = {inputs_[i].dtype, start_[i].shape()};
@@ -75,7 +75,7 @@ class RangeFinder {
     return false;
   }
 
-  // A size and values that the model takes: zeros, or ones.
+  // Finds a size and values that the model takes: zeros, or ones.
   absl::Status FindStart() {
     absl::Status error;
     for (int64_t size : kTrySizes) {

@@ -51,7 +51,8 @@ std::vector<size_t> LiveLoader::Refused(const ModelDraft& model) {
 }
 
 absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
-                                                 const std::vector<size_t>& refused, Rows rows) {
+                                                 const std::vector<size_t>& refused, Rows rows,
+                                                 const std::map<std::string, int64_t>& steps) {
   std::string batch;
   std::set<std::string> symbols;
   std::vector<std::string> wanted;
@@ -65,10 +66,6 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
   const Graph& graph = *model.program->graph;
-  std::map<std::string, int64_t> steps;
-  for (const size_t i : refused) {
-    steps[model.proof->axes[i].symbol] = FindStep(graph, model.proof->axes, i);
-  }
   ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, steps));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
   ModelDraft draft = {.options = model.options};
@@ -105,13 +102,15 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
 
 void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const {
   std::vector<size_t> wanted = Refused(model);
+  if (wanted.empty()) return;
   const std::vector<size_t> refused = wanted;
+  const auto steps = FindSteps(*model.program->graph, model.proof->axes, refused);
   // Try once more where some of the axes gain nothing: the others have a form without them.
   for (int round = 0; round < 2 && !wanted.empty(); ++round) {
     Certifier::StoreLookup own_lookup;
-    absl::StatusOr<ModelDraft> draft = Certified(model, wanted, Rows::kEndApart, own_lookup);
+    absl::StatusOr<ModelDraft> draft = Certified(model, wanted, Rows::kEndApart, steps, own_lookup);
     if (draft.ok() && !MayShare(*draft)) {
-      draft = Certified(model, wanted, Rows::kEndAlike, own_lookup);
+      draft = Certified(model, wanted, Rows::kEndAlike, steps, own_lookup);
     }
     if (!draft.ok()) {
       if (absl::IsNotFound(draft.status()) || absl::IsUnimplemented(draft.status())) return;
@@ -144,8 +143,9 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
 
 absl::StatusOr<ModelDraft> LiveLoader::Certified(const ModelDraft& model,
                                                  const std::vector<size_t>& wanted, Rows rows,
+                                                 const std::map<std::string, int64_t>& steps,
                                                  Certifier::StoreLookup& lookup) const {
-  ASSIGN_OR_RETURN(ModelDraft draft, MakeDraft(model, wanted, rows));
+  ASSIGN_OR_RETURN(ModelDraft draft, MakeDraft(model, wanted, rows, steps));
   lookup = {};
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
   return draft;

@@ -7,6 +7,8 @@
 // Ownership: borrows the context. Threads: one loader.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,12 +34,14 @@ class LiveLoader {
   enum class Rows { kEndApart, kEndAlike };
 
   // Returns the model in its live form, not certified yet; NOT_FOUND or UNIMPLEMENTED where there
-  // is none.
+  // is none. `steps`: see FindSteps, of the refused axes at least.
   static absl::StatusOr<ModelDraft> MakeDraft(const ModelDraft& model,
-                                              const std::vector<size_t>& refused, Rows rows);
+                                              const std::vector<size_t>& refused, Rows rows,
+                                              const std::map<std::string, int64_t>& steps);
   // Returns the same with certificates, and the lookup in the store.
   absl::StatusOr<ModelDraft> Certified(const ModelDraft& model, const std::vector<size_t>& wanted,
-                                       Rows rows, Certifier::StoreLookup& lookup) const;
+                                       Rows rows, const std::map<std::string, int64_t>& steps,
+                                       Certifier::StoreLookup& lookup) const;
   // Returns whether its batch, if it has one, is certified.
   static bool MayShare(const ModelDraft& draft);
 

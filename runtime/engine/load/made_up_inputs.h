@@ -35,8 +35,8 @@ struct InputRange {
   bool limited = false;
 };
 
-// A runner that knows the range a kernel allows hangs it on its error, which saves runs; what it
-// says is tried, not believed.
+// Attaches the range a kernel allows, where the runner knows it, to its error, which saves runs;
+// what it says is tried, not believed.
 void SetRangePayload(absl::Status& status, int64_t low, int64_t high);
 std::optional<InputRange> RangePayload(const absl::Status& status);
 

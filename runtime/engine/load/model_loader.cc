@@ -186,8 +186,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   draft.traffic.graph_change = context_.change_since(draft.id().name, *draft.program);
   std::unique_ptr<Model> model = std::move(draft).Finish(context_.log);
   std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(SpecOf(*model));
-  if (lookup.tried && lookup.found) observer->OnStoreHit();
-  if (lookup.tried && !lookup.found) observer->OnStoreMiss(lookup.miss);
+  if (lookup.tried && lookup.found) observer->On(StoreRequest{});
+  if (lookup.tried && !lookup.found) observer->On(StoreRequest{lookup.miss});
   model->owner()->SetObserver(std::move(observer));
   context_.log(FormatText(
       "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate "

@@ -1,6 +1,6 @@
 #include "runtime/engine/metrics/engine_metrics.h"
 
-#include <atomic>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,85 +15,47 @@ class MeteredModel final : public ModelObserver {
                std::unique_ptr<ModelObserver> next)
       : tally_(std::move(tally)), axes_(std::move(axes)), next_(std::move(next)) {}
 
-  void OnCompile(const CompileRecord& record) override {
-    Count([&](ModelCounts& counts) {
-      ++counts.compiles_by_reason[std::string(CompileReasonName(record.reason))];
-      counts.compile_seconds += static_cast<double>(record.phases.total_ns()) * kSecondsPerNs;
-    });
-    next_->OnCompile(record);
-  }
-
-  void OnReplay(const ReplayRecord& record) override {
-    Count([&](ModelCounts& counts) {
-      ++counts.replays_by_bucket[std::string(record.bucket)];
-      for (size_t i = 0; i < record.axes.size() && i < axes_.size(); ++i) {
-        ModelCounts::Padding& padding = counts.padding[axes_[i]];
-        padding.valid += static_cast<uint64_t>(record.axes[i].valid);
-        padding.padded += static_cast<uint64_t>(record.axes[i].padded);
-      }
-    });
-    next_->OnReplay(record);
-  }
-
-  void OnCacheRequest(bool hit) override {
-    Count([&](ModelCounts& counts) { ++(hit ? counts.hits : counts.misses); });
-    next_->OnCacheRequest(hit);
-  }
-  void OnStoreHit() override {
-    Count([](ModelCounts& counts) { ++counts.store_hits; });
-    next_->OnStoreHit();
-  }
-  void OnStoreMiss(StoreMiss miss) override {
-    Count([](ModelCounts& counts) { ++counts.store_misses; });
-    next_->OnStoreMiss(miss);
-  }
-  void OnCacheSize(int64_t recipes, int64_t bytes) override {
-    // While a version is loaded again two have the same counts.
-    const int64_t more_recipes = recipes - recipes_.exchange(recipes);
-    const int64_t more_bytes = bytes - bytes_.exchange(bytes);
-    Count([&](ModelCounts& counts) {
-      counts.recipes += static_cast<uint64_t>(more_recipes);
-      counts.recipe_bytes += static_cast<uint64_t>(more_bytes);
-    });
-    next_->OnCacheSize(recipes, bytes);
-  }
-
-  void OnRequestLengths(absl::Span<const int64_t> sizes) override {
-    next_->OnRequestLengths(sizes);
-  }
-  void OnEviction(EvictionReason reason) override { next_->OnEviction(reason); }
-  void OnTune(absl::string_view bucket) override { next_->OnTune(bucket); }
-  void OnThrash(absl::string_view bucket) override { next_->OnThrash(bucket); }
-  void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
-    next_->OnEagerNode(op, duration_ns);
-  }
-  void OnSection(int64_t duration_ns) override { next_->OnSection(duration_ns); }
-  void OnEagerCacheRequest(bool hit) override { next_->OnEagerCacheRequest(hit); }
-  void OnEagerCacheSize(int64_t ops, int64_t bytes) override {
-    next_->OnEagerCacheSize(ops, bytes);
-  }
-  void OnEagerEviction() override { next_->OnEagerEviction(); }
-  void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
-    next_->OnReferenceKernel(op, node);
-  }
-  void OnWithheldAnswer() override { next_->OnWithheldAnswer(); }
-  void OnAudit(AuditResult result) override { next_->OnAudit(result); }
-  void OnQuarantine(size_t axis) override { next_->OnQuarantine(axis); }
-  void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
-    next_->OnBuckets(report, labels);
+  void On(const ModelEvent& event) override {
+    {
+      MutexLock lock(tally_->mutex);
+      ModelCounts& counts = tally_->counts;
+      std::visit(
+          OfEvent{[&](const CompileRecord& record) {
+                    ++counts.compiles_by_reason[std::string(CompileReasonName(record.reason))];
+                    counts.compile_seconds +=
+                        static_cast<double>(record.phases.total_ns()) * kSecondsPerNs;
+                  },
+                  [&](const ReplayRecord& record) {
+                    ++counts.replays_by_bucket[std::string(record.bucket)];
+                    for (size_t i = 0; i < record.axes.size() && i < axes_.size(); ++i) {
+                      ModelCounts::Padding& padding = counts.padding[axes_[i]];
+                      padding.valid += static_cast<uint64_t>(record.axes[i].valid);
+                      padding.padded += static_cast<uint64_t>(record.axes[i].padded);
+                    }
+                  },
+                  [&](const CacheLookup& lookup) { ++(lookup.hit ? counts.hits : counts.misses); },
+                  [&](const StoreRequest& request) {
+                    ++(request.miss.has_value() ? counts.store_misses : counts.store_hits);
+                  },
+                  [&](const CacheSize& size) {
+                    // While a version is loaded again two have the same counts.
+                    counts.recipes +=
+                        static_cast<uint64_t>(size.recipes - std::exchange(recipes_, size.recipes));
+                    counts.recipe_bytes +=
+                        static_cast<uint64_t>(size.bytes - std::exchange(bytes_, size.bytes));
+                  },
+                  [](const auto&) {}},
+          event);
+    }
+    next_->On(event);
   }
 
  private:
-  template <typename Add>
-  void Count(const Add& add) {
-    MutexLock lock(tally_->mutex);
-    add(tally_->counts);
-  }
-
   const std::shared_ptr<EngineMetrics::Tally> tally_;
   const std::vector<std::string> axes_;
   const std::unique_ptr<ModelObserver> next_;
-  std::atomic<int64_t> recipes_{0}, bytes_{0};  // the numbers that were reported last
+  // The numbers that were reported last; guarded by the mutex of `tally_`.
+  int64_t recipes_ = 0, bytes_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "runtime/engine/model/eager_cache.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -15,18 +13,18 @@ EagerUse EagerCache::Share::use() const {
 void EagerCache::Share::OnEvicted(const Recipe& recipe, RecipeCache::Why) {
   owner_->parameters().Forget(recipe);
   ++evictions_;
-  owner_->observer().OnEagerEviction();
+  owner_->observer().On(EagerEviction{});
 }
 
 void EagerCache::Share::OnCacheSize(int64_t ops, int64_t bytes) {
   ops_ = ops;
   bytes_ = bytes;
-  owner_->observer().OnEagerCacheSize(ops, bytes);
+  owner_->observer().On(EagerCacheSize{ops, bytes});
 }
 
 void EagerCache::Share::Count(bool hit) {
   ++(hit ? hits_ : misses_);
-  owner_->observer().OnEagerCacheRequest(hit);
+  owner_->observer().On(EagerCacheLookup{hit});
 }
 
 absl::StatusOr<std::shared_ptr<const Recipe>> EagerCache::GetOrPrepare(

@@ -108,7 +108,7 @@ bool Model::has_empty_front() const {
 }
 
 void Model::ReportBuckets() const {
-  program_->owner->observer().OnBuckets(traffic_.learner->Report(), BucketLabels());
+  program_->owner->observer().On(BucketsInForce{traffic_.learner->Report(), BucketLabels()});
 }
 
 }  // namespace reprise

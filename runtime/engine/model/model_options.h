@@ -73,7 +73,7 @@ struct ModelOptions {
   // Sizes that requests may have, by axis; others are refused. Buckets of lengths end with them.
   std::map<std::string, SizeRange> ranges;
   BucketMode bucket_mode = BucketMode::kApply;
-  // A change of buckets must save the time of its captures within this time.
+  // Payback time: a bucket change must recoup its capture cost within this time.
   int64_t bucket_payback_ns = int64_t{600} * 1'000'000'000;
   int64_t max_batch_tokens = 4096;
   // The largest number of rows in one replay; 0: the largest batch bucket.

@@ -68,14 +68,14 @@ class ModelOwner final : public RecipeCache::Owner {
 
   void OnEvicted(const Recipe& recipe, RecipeCache::Why why) override {
     parameters_->Forget(recipe);
-    observer_->OnEviction(why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
-                          : why == RecipeCache::Why::kRetired  ? EvictionReason::kRetired
-                          : why == RecipeCache::Why::kUnload   ? EvictionReason::kUnload
-                                                               : EvictionReason::kMemory);
+    observer_->On(RecipeEviction{why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
+                                 : why == RecipeCache::Why::kRetired  ? EvictionReason::kRetired
+                                 : why == RecipeCache::Why::kUnload   ? EvictionReason::kUnload
+                                                                      : EvictionReason::kMemory});
   }
   void OnReplaced(const Recipe& recipe) override { parameters_->Forget(recipe); }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
-    observer_->OnCacheSize(recipes, bytes);
+    observer_->On(CacheSize{recipes, bytes});
   }
   int64_t max_exact() const override { return max_exact_; }
   int64_t max_bytes() const override { return max_bytes_; }

@@ -117,8 +117,8 @@ AxisFinding SectionPadding::FindingOf(const Graph& graph, const std::vector<Mode
     // The padding of all inputs holds zeros then.
     for (const ValueId id : graph.inputs()) {
       const std::string& name = graph.value(id).name;
-      question.guards[name] = 0;
-      if (name.starts_with(kLiveInput)) question.masks.insert(name);
+      question.fills[name] = 0;
+      if (name.starts_with(kLiveInput)) question.live.insert(name);
     }
   }
   return FindPaddingLeak(question);
@@ -135,7 +135,7 @@ void SectionPadding::ProveAsIs(const Graph& merged) {
     axis.repeats = !finding.proved();
     const AxisFinding repeated = finding.proved() ? finding : FindingOf(merged, axes, i, axis, {});
     axis.padded = repeated.proved();
-    axis.places = repeated.needs.in_request;
+    axis.places = repeated.in_request;
     axis.decides = !FindSizeChoices(readings, i, /*largest=*/0, /*forms=*/true).proved();
     if (!axis.padded) axis.why_not = MixingWords(finding);
   }
@@ -316,7 +316,7 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
     ranges.push_back(FitRangeOf(axis));
     if (!axis.padded) continue;
     const AxisFinding finding = FindingOf(merged, axes, i, axis, fixed);
-    const bool holds = finding.proved() && absl::c_includes(axis.places, finding.needs.in_request);
+    const bool holds = finding.proved() && absl::c_includes(axis.places, finding.in_request);
     if (!holds) return false;
   }
   const auto fit = FitOutputShapes(merged, symbols, base, std::move(ranges),

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/types/span.h"
 #include "runtime/graph/dtype.h"

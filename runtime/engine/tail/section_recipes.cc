@@ -66,7 +66,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
     target.exact = false;  // There are few of them.
   }
   choice.recipe = context_.cache.Find(target.key);
-  context_.model.owner()->observer().OnCacheRequest(choice.recipe != nullptr);
+  context_.model.owner()->observer().On(CacheLookup{choice.recipe != nullptr});
   if (choice.recipe == nullptr && choice.fitted.has_value()) {
     choice.recipe = Larger(target, *choice.fitted);
   }

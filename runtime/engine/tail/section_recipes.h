@@ -11,9 +11,7 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"

@@ -250,8 +250,8 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     }
   }
   if (node.is_cut) {
-    context_.model.owner()->observer().OnEagerNode(SourceOp(node.node),
-                                                   context_.options.clock->NowNs() - start_ns);
+    context_.model.owner()->observer().On(
+        EagerNodeRun{SourceOp(node.node), context_.options.clock->NowNs() - start_ns});
     NoteShape(node);
   }
   return absl::OkStatus();
@@ -272,7 +272,7 @@ absl::Status TailRun::RunBranch(const CutGraph& graph, const EagerNode& node) {
   ASSIGN_OR_RETURN(const int64_t chosen,
                    OneElement(node.node, node.inputs[0], condition, DType::kBool));
   const CutGraph& taken = chosen != 0 ? *node.then_branch : *node.else_branch;
-  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
+  context_.model.owner()->observer().On(EagerNodeRun{SourceOp(node.node), 0});
   RETURN_IF_ERROR(RunGraph(taken));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
@@ -298,7 +298,7 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
   for (size_t i = 0; i < carried.size(); ++i) {
     ASSIGN_OR_RETURN(carried[i], ValueOf(graph, node.inputs[LoopParts::kFirstCarried + i]));
   }
-  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
+  context_.model.owner()->observer().On(EagerNodeRun{SourceOp(node.node), 0});
   const auto begin_with = [&](size_t i, Tensor value) {
     if (!body.begins_with[i].empty()) values_[body.begins_with[i]] = std::move(value);
   };
@@ -354,7 +354,7 @@ absl::Status TailRun::RunSection(const GraphSection& section) {
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   RETURN_IF_ERROR(section.is_light ? RunLightSection(section) : RunAsRecipe(section));
-  context_.model.owner()->observer().OnSection(context_.options.clock->NowNs() - start_ns);
+  context_.model.owner()->observer().On(SectionRun{context_.options.clock->NowNs() - start_ns});
   return absl::OkStatus();
 }
 
@@ -471,7 +471,7 @@ absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
     shape[d] = size;
   }
   if (as_promised) return shape;
-  context_.model.owner()->observer().OnWithheldAnswer();
+  context_.model.owner()->observer().On(WithheldAnswer{});
   return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ", ShapeToString(slot.shape),
                                           " in its recipe (", choice.recipe->SizesText(),
                                           "), which contradicts its other sizes"));

@@ -7,7 +7,6 @@
 // Ownership: borrows everything for the length of one call. Threads: the stream's caller.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

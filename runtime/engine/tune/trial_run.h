@@ -11,7 +11,6 @@
 // Ownership: borrows all. Threads: the stream's caller.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

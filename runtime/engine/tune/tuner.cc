@@ -157,7 +157,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
   if (options_.store != nullptr && options_.store->writable()) {
     KeepRecipe(options_, model, *better, better_plan, model.owner()->capture_ns());
   }
-  model.owner()->observer().OnTune(better->note.bucket);
+  model.owner()->observer().On(TunedRecipe{better->note.bucket});
   model.Note(FormatText("tuned recipe %s (%s) in %.1f ms (%.1f ms of a core): %s", key.hex(),
                         better->note.bucket,
                         static_cast<double>(options_.clock->NowNs() - start_ns) / 1e6,

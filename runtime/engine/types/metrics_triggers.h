@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -108,47 +110,94 @@ enum class AuditResult {
 inline constexpr int kNumAuditResults = 3;
 absl::string_view AuditResultName(AuditResult result);  // "equal", "different", "skipped"
 
-// One model version's events.
+// A request of a batch: its sizes by axis, before bucketing.
+struct RequestLengths {
+  absl::Span<const int64_t> sizes;
+};
+// A lookup of a recipe in memory.
+struct CacheLookup {
+  bool hit = false;
+};
+// A lookup of the certificate of the model, or of a recipe, in the recipe store.
+struct StoreRequest {
+  std::optional<StoreMiss> miss;  // nullopt: it was there
+};
+// The cache holds `recipes` recipes of `bytes` that the model captured.
+struct CacheSize {
+  int64_t recipes = 0;
+  int64_t bytes = 0;
+};
+struct RecipeEviction {
+  EvictionReason reason = EvictionReason::kMemory;
+};
+// A recipe of this bucket has given way to one whose kernels were chosen by timing.
+struct TunedRecipe {
+  absl::string_view bucket;
+};
+// A recipe of this bucket is made again within a minute of its eviction.
+struct Thrash {
+  absl::string_view bucket;
+};
+// A node at a cut ran, of a model that is cut where data decides shapes, or a section after one.
+struct EagerNodeRun {
+  absl::string_view op;
+  int64_t duration_ns = 0;
+};
+struct SectionRun {
+  int64_t duration_ns = 0;
+};
+// An eager run looked for preparations of an earlier one; `ops` of them are kept; one of them was
+// evicted. See EagerCache.
+struct EagerCacheLookup {
+  bool hit = false;
+};
+struct EagerCacheSize {
+  int64_t ops = 0;
+  int64_t bytes = 0;
+};
+struct EagerEviction {};
+// A node of a captured recipe runs by its reference kernel.
+struct ReferenceLaunch {
+  absl::string_view op;
+  absl::string_view node;
+};
+// An answer was not sent, since it did not have the form that the request's sizes promise: a bug.
+struct WithheldAnswer {};
+// An answer was computed again, or should have been.
+struct AuditOutcome {
+  AuditResult result = AuditResult::kSkipped;
+};
+// Padding along an axis (index in ModelObserverSpec::axes) ends, since an answer was another one
+// than without.
+struct Quarantine {
+  size_t axis = 0;
+};
+// The traffic was looked at, or another set of buckets is in force. `labels`:
+// Model::BucketLabels() now.
+struct BucketsInForce {
+  const BucketReport& report;
+  const std::vector<std::string>& labels;
+};
+
+using ModelEvent =
+    std::variant<CompileRecord, ReplayRecord, RequestLengths, CacheLookup, StoreRequest, CacheSize,
+                 RecipeEviction, TunedRecipe, Thrash, EagerNodeRun, SectionRun, EagerCacheLookup,
+                 EagerCacheSize, EagerEviction, ReferenceLaunch, WithheldAnswer, AuditOutcome,
+                 Quarantine, BucketsInForce>;
+
+// Joins functions of single events for std::visit; `[](const auto&) {}` takes all others.
+template <typename... Functions>
+struct OfEvent : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+OfEvent(Functions...) -> OfEvent<Functions...>;
+
+// Receives one model version's events.
 class ModelObserver {
  public:
   virtual ~ModelObserver() = default;
-  virtual void OnCompile(const CompileRecord& record) = 0;
-  virtual void OnReplay(const ReplayRecord& record) = 0;
-  // Called for a request of a batch with its sizes by axis, before bucketing.
-  virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
-  virtual void OnCacheRequest(bool hit) = 0;
-  // Called when the certificate of the model, or a recipe, was looked up in the recipe store.
-  virtual void OnStoreHit() {}
-  virtual void OnStoreMiss(StoreMiss miss) {}
-  // Called when the cache holds `recipes` recipes of `bytes` that this model captured.
-  virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
-  virtual void OnEviction(EvictionReason reason) = 0;
-  // Called when a recipe of this bucket has given way to one whose kernels were chosen by timing.
-  virtual void OnTune(absl::string_view bucket) {}
-  // Called when a recipe of this bucket is made again within a minute of its eviction.
-  virtual void OnThrash(absl::string_view bucket) {}
-  // Called for a model that is cut where data decides shapes: when a node at a cut, or a section
-  // after one, ran.
-  virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
-  virtual void OnSection(int64_t duration_ns) {}
-  // Called when an eager run looked for preparations of an earlier one; with the number of kept
-  // ones; when one of them went because room was needed. See EagerCache.
-  virtual void OnEagerCacheRequest(bool hit) {}
-  virtual void OnEagerCacheSize(int64_t ops, int64_t bytes) {}
-  virtual void OnEagerEviction() {}
-  // Called when a node of a captured recipe runs by its reference kernel.
-  virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
-  // Called when an answer was not sent, since it did not have the form that the request's sizes
-  // promise: a bug.
-  virtual void OnWithheldAnswer() {}
-  // Called when an answer was computed again, or should have been.
-  virtual void OnAudit(AuditResult result) {}
-  // Called when padding along an axis (index in ModelObserverSpec::axes) ends, since an answer was
-  // another one than without.
-  virtual void OnQuarantine(size_t axis) {}
-  // Called after each look at the traffic, and when another set of buckets is in force. `labels`:
-  // Model::BucketLabels() now.
-  virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}
+  virtual void On(const ModelEvent& event) = 0;
 };
 
 class Observer {

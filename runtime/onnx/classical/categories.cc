@@ -158,7 +158,7 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
                       {{"to", ops::OnnxNumber(DType::kFloat32)}});
 }
 
-// The value at the place of the key, or after all of them the default.
+// Looks up the value at the place of the key, or after all of them the default.
 absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   // Before opset 2 of the domain it only turned text into numbers and back.

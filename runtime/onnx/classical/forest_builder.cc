@@ -274,7 +274,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // Every leaf of a tree gives one number, to the same target.
+  // Returns whether every leaf of a tree gives one number, to the same target.
   bool GiveOneTargetEach() {
     if (shape_.sum != LeafSum::kSum) return false;
     std::vector<int32_t> of_leaf(trees_.leaves);

@@ -23,7 +23,7 @@ ValueId Broadcast(Steps& steps, const std::vector<float>& values) {
   return values.size() == 1 ? steps.Float(values[0]) : steps.Floats("vector", values);
 }
 
-// A vector is one row.
+// Returns `x` as rows; a vector is one row.
 ValueId Rows(NodeDraft& draft, Graph& graph, ValueId x) {
   const Value& value = graph.value(x);
   const bool vector = value.kind == Value::Kind::kInput
@@ -106,8 +106,8 @@ absl::Status ScalerInSteps(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// A row over its largest element, the sum of its magnitudes, or its length; where that is 0 the row
-// stays.
+// Divides a row by its largest element, the sum of its magnitudes, or its length; where that is 0
+// the row stays.
 absl::Status NormalizerInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   const std::string norm = draft.attributes.String("norm", "MAX");

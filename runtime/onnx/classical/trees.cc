@@ -21,7 +21,7 @@ using Ints = std::vector<int64_t>;
 using ops::ScoreRule;
 using ops::ScoreRules;
 
-// A list of integers without copying it.
+// Returns a list of integers without copying it.
 const Ints& IntsOf(const Attributes& attributes, const char* name) {
   static const Ints* const kEmpty = new Ints();
   const auto* list = attributes.Get<Ints>(name);
@@ -187,7 +187,7 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
   return trees;
 }
 
-// A leaf that is given no weight gives 0 where there is one target, to minima and maxima as well;
+// Gives a leaf without a weight 0 where there is one target, to minima and maxima as well;
 // of several targets it gives to none (as onnxruntime has it, the specification leaves it open).
 void GiveZeros(SourceTrees& trees) {
   if (trees.targets != 1) return;

@@ -5,9 +5,8 @@
 
 namespace reprise {
 
-absl::Status TreeClassifierInSteps(NodeDraft& draft, Graph& graph);
-absl::Status TreeRegressorInSteps(NodeDraft& draft, Graph& graph);
+NodeRewrite TreeClassifierInSteps, TreeRegressorInSteps;
 // Opset 5 of the domain.
-absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph);
+NodeRewrite TreeEnsembleInSteps;
 
 }  // namespace reprise

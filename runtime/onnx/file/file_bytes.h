@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +28,7 @@ class MappedFile {
 
   // DATA_LOSS once a page was not there any more, or LookAgain saw a change. A few nanoseconds.
   absl::Status Intact() const;
-  // The same, after another stat() of the file. OK if its size and time of change are still the
+  // Checks again, after another stat() of the file. OK if its size and time of change are still the
   // mapped ones, if only its time differs and samples of its contents do not, or if another file
   // has its name, so that this one no longer matters. A microsecond; after a change a hundred.
   absl::Status LookAgain() const;

@@ -49,7 +49,7 @@ std::vector<std::string> FieldOf(const google::protobuf::Message& message, int n
   return held;
 }
 
-// The last one counts, as of any field that is there once.
+// Returns the last one, as of any field that is there once.
 std::string TextOf(const google::protobuf::Message& message, int number) {
   std::vector<std::string> held = FieldOf(message, number);
   return held.empty() ? std::string() : std::move(held.back());

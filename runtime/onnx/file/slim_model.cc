@@ -36,7 +36,7 @@ class FieldReader {
     input_.SetTotalBytesLimit(INT32_MAX);
   }
 
-  // False at the end of the message.
+  // Reads the next field; returns false at the end of the message.
   absl::StatusOr<bool> Next(Field& field) {
     const int start = input_.CurrentPosition();
     if (start == static_cast<int>(message_.size())) return false;

@@ -1,6 +1,5 @@
 #include "runtime/onnx/gguf/decoder_graph.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,7 +71,7 @@ class DecoderWriter {
     return w_.Has(weight) ? Norm(x, weight, plan_.hidden) : x;
   }
 
-  // The position of the last key of each row, and how many keys the mask has.
+  // Writes the position of the last key of each row, and how many keys the mask has.
   void WriteLengths() {
     const std::string one = w_.Ints({1});
     const std::string counted =

@@ -114,7 +114,7 @@ class EncoderWriter {
     return Norm(x, "token_embd_norm");
   }
 
-  // The number that is added to the scores of each key.
+  // Writes the number that is added to the scores of each key.
   void WriteMask() {
     const std::string keys =
         w_.Node("Cast", {w_.Node("Unsqueeze", {"attention_mask", w_.Ints({1, 2})})},

@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-// The architectures that WriteEncoder takes.
+// Returns whether WriteEncoder takes the architecture.
 bool IsEncoder(absl::string_view architecture);
 
 // Inputs: input_ids, attention_mask, and token_type_ids where the file has types. Output:

@@ -1,6 +1,5 @@
 #include "runtime/onnx/gguf/gguf_file.h"
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>

@@ -50,7 +50,7 @@ struct GgufType {
   int64_t numbers = 1;     // a block has that many
   int64_t bytes = 0;       // a block takes these
 };
-// Nothing where no tensor of it can be read.
+// Returns nullopt where no tensor of it can be read.
 std::optional<GgufType> FindGgufType(int64_t type);
 // " (Q2_K)" for types of ggml that cannot be read; empty for numbers that stand for none.
 std::string GgufTypeName(int64_t type);
@@ -75,7 +75,7 @@ class GgufFile {
   const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
   const GgufTensor* Tensor(absl::string_view name) const;
 
-  // nullptr where there is no such member.
+  // Returns nullptr where there is no such member.
   const GgufValue* Find(absl::string_view key) const;
   // Return nothing where there is no such member; INVALID_ARGUMENT where it has another type.
   absl::StatusOr<std::optional<int64_t>> Int(absl::string_view key) const;

@@ -39,7 +39,7 @@ class GraphWriter {
   // ("com.microsoft.Gelu"); an empty input is left out.
   std::string Node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Setting>& settings = {}, int outputs = 1);
-  // The same with results of these names.
+  // Writes a node with results of these names.
   void NodeInto(const std::string& op, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs, const std::vector<Setting>& settings = {});
   // Returns the result number `i` of the node that was added last.
@@ -53,7 +53,7 @@ class GraphWriter {
   bool Has(const std::string& tensor) const { return file_.Tensor(tensor) != nullptr; }
   // Returns a tensor of one dim, as floats; "" after an error.
   std::string Vector(const std::string& tensor, int64_t size);
-  // Its numbers, of F32.
+  // Returns its numbers, of F32.
   std::vector<float> VectorValues(const std::string& tensor, int64_t size);
   // Rows of the matrix `tensor`, which has `columns`, by ids.
   std::string Lookup(const std::string& tensor, const std::string& ids, int64_t columns);
@@ -68,10 +68,10 @@ class GraphWriter {
   int64_t Rows(const std::string& tensor);
 
   void Input(const std::string& name, int type, const std::vector<Dim>& dims);
-  // Some node makes `name`, floats.
+  // Declares the output `name`, floats, which some node makes.
   void Output(const std::string& name, const std::vector<Dim>& dims);
 
-  // The tensor, should there be one, is not read.
+  // Marks the tensor, should there be one, as not to be read.
   void Ignore(const std::string& tensor) { used_.insert(tensor); }
 
   void Fail(absl::Status status) { status_.Update(std::move(status)); }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/vocabulary.h"
@@ -31,5 +32,8 @@ struct NodeDraft {
   GrowingTypes* types = nullptr;  // the types of its future graph; never null in a rewrite
   DraftTexts texts;
 };
+
+// A rewrite of a node: it brings `draft` to its last step and adds the others to `graph`.
+using NodeRewrite = absl::Status(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

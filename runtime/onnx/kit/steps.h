@@ -35,7 +35,7 @@ class Steps {
     }
     return absl::OkStatus();
   }
-  // The op becomes `op` of `inputs`, as which it ends.
+  // Ends the op as `op` of `inputs`.
   absl::Status Become(absl::string_view op, std::vector<ValueId> inputs,
                       Attributes attributes = {}) {
     while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();

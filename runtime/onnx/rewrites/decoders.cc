@@ -129,7 +129,7 @@ class GroupQuerySteps : public Steps {
     return Floats("sinks", std::vector<float>(static_cast<size_t>(heads_), 0.0f));
   }
 
-  // Each head of `rows` with its root mean square at 1, times `factors`.
+  // Returns each head of `rows` with its root mean square at 1, times `factors`.
   ValueId Normed(ValueId rows, ValueId factors, int64_t heads) {
     const ValueId normed =
         Add(RmsNormalizationOp::kName, {InHeads(rows, heads), factors},
@@ -231,7 +231,7 @@ class JoinedOperands : public Steps {
   }
 
  private:
-  // Each of the `count` parts of input `from` becomes an input of its own, from `first` on.
+  // Makes each of the `count` parts of input `from` an input of its own, from `first` on.
   void Split(size_t from, size_t count, size_t first) {
     const NodeId split =
         graph_.AddNode(SplitOp::kName, {input(from), Int64s(std::vector<int64_t>(count, 1))},

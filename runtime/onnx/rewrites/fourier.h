@@ -5,13 +5,10 @@
 // UNIMPLEMENTED, and DFT stays as it is: its row in runtime/ops has no such limit.
 #pragma once
 
-#include "absl/status/status.h"
-#include "runtime/graph/node.h"
 #include "runtime/onnx/kit/node_draft.h"
 
 namespace reprise {
 
-absl::Status DftInSteps(NodeDraft& draft, Graph& graph);
-absl::Status StftInSteps(NodeDraft& draft, Graph& graph);
+NodeRewrite DftInSteps, StftInSteps;
 
 }  // namespace reprise

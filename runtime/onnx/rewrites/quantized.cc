@@ -38,7 +38,7 @@ class QuantizedSteps : public Steps {
     const ValueId sums = Add(MatMulIntegerOp::kName, {a, b, a_zero, b_zero});
     return Add(MulOp::kName, {ToFloat(sums), scale});
   }
-  // The op becomes the sum of `x` and input `bias`, or `x` alone where that is left out.
+  // Makes the op the sum of `x` and input `bias`, or `x` alone where that is left out.
   absl::Status AddBias(ValueId x, size_t bias) {
     return input(bias) == kNone ? Become(IdentityOp::kName, {x})
                                 : Become(AddOp::kName, {x, input(bias)});
@@ -193,8 +193,8 @@ absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph) {
       steps.Add(WhereOp::kName, {steps.input(0), steps.Dequantized(1), steps.Dequantized(4)}), 7);
 }
 
-// A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: C is int32;
-// without y_scale the result is float.
+// Takes A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: C is
+// int32; without y_scale the result is float.
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
@@ -221,7 +221,7 @@ absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
                        : steps.Become(AddOp::kName, {product, bias});
 }
 
-// A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?
+// Takes A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?
 absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2, 3}));
@@ -231,7 +231,7 @@ absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph) {
       6);
 }
 
-// A, B, b_scale, b_zero_point?, bias?
+// Takes A, B, b_scale, b_zero_point?, bias?
 absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));
@@ -259,7 +259,7 @@ absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph) {
   return steps.Become(EmbedLayerNormOp::kName, std::move(inputs), std::move(draft.attributes));
 }
 
-// A, values, scales, zero_points?, g_idx?, bias?: the values are [N, blocks, bytes of a block].
+// Takes A, values, scales, zero_points?, g_idx?, bias?: values are [N, blocks, bytes of a block].
 absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));

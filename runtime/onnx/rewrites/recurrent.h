@@ -1,8 +1,6 @@
 // Recurrent layers over quantised weights, in steps that are ops of ONNX.
 #pragma once
 
-#include "absl/status/status.h"
-#include "runtime/graph/node.h"
 #include "runtime/onnx/kit/node_draft.h"
 
 namespace reprise {
@@ -14,6 +12,6 @@ namespace reprise {
 // batch-mates and lengths; the floats here are exact, so that answers differ by about the error
 // of the rounding (a few thousandths of the largest state). INVALID_ARGUMENT for a missing
 // required input.
-absl::Status DynamicQuantizeLstmInSteps(NodeDraft& draft, Graph& graph);
+NodeRewrite DynamicQuantizeLstmInSteps;
 
 }  // namespace reprise

@@ -63,8 +63,8 @@ absl::Status UpsampleIsResize(NodeDraft& draft, Graph& graph) {
   return ResizeAtCorner(draft, graph);
 }
 
-// A Pad, which crops where it is negative: before by half of the missing size, rounded to zero,
-// and after by the rest.
+// Makes it a Pad, which crops where it is negative: before by half of the missing size, rounded to
+// zero, and after by the rest.
 absl::Status CenterCropPadIsPad(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));

@@ -4,14 +4,10 @@
 // input that is left out and needed.
 #pragma once
 
-#include "absl/status/status.h"
-#include "runtime/graph/node.h"
 #include "runtime/onnx/kit/node_draft.h"
 
 namespace reprise {
 
-absl::Status BlackmanWindowInSteps(NodeDraft& draft, Graph& graph);
-absl::Status HammingWindowInSteps(NodeDraft& draft, Graph& graph);
-absl::Status HannWindowInSteps(NodeDraft& draft, Graph& graph);
+NodeRewrite BlackmanWindowInSteps, HammingWindowInSteps, HannWindowInSteps;
 
 }  // namespace reprise

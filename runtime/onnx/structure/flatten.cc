@@ -141,7 +141,7 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // The nodes of the body between a LoopStep and a Loop.
+  // Adds the nodes of the body between a LoopStep and a Loop.
   absl::Status AddLoop(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
     const int carried = std::max(call.input_size() - 2, 0);
     RETURN_IF_ERROR(CheckGiven(call, 2, "carried value"));
@@ -195,7 +195,7 @@ class Inliner {
     return scan;
   }
 
-  // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
+  // Adds a Loop that runs once for each slice of the scanned inputs, and looks the slices up.
   absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
     ASSIGN_OR_RETURN(const ScanCall scan, ReadScan(call, opsets));
     RETURN_IF_ERROR(CheckGiven(call, 0, "operand"));
@@ -245,7 +245,7 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // The slice of an input of a Scan that one step sees.
+  // Adds the slice of an input of a Scan that one step sees.
   void AddSlice(const onnx::NodeProto& call, int input, const std::string& place, int64_t along,
                 const std::string& slice_name) {
     onnx::NodeProto& slice =

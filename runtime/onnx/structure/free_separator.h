@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// The separator has enough '#' that no name of a value or node of `model` holds them, subgraphs and
+// Returns enough '#' that no name of a value or node of `model` holds them, subgraphs and
 // functions included. A name with them is then none of the file, and falls into its parts in one
 // way.
 std::string FreeSeparator(const onnx::ModelProto& model);

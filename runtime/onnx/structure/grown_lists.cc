@@ -108,7 +108,7 @@ class Scope {
     return nullptr;
   }
 
-  // How `list`, a result of node `loop`, is joined; nullopt where something else is done with it.
+  // Returns how `list`, a result of node `loop`, is joined; nullopt where it is used otherwise.
   std::optional<Join> JoinOf(int loop, const std::string& list) const {
     std::optional<Join> join;
     for (const std::string& result : results_) {

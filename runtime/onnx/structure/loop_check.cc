@@ -52,7 +52,7 @@ class LoopCheck {
     const ValueId id = loop_.input(operand);
     return id == kNone ? DType::kUndefined : types_[id];
   }
-  // Both are the same, as far as they are known.
+  // Checks that both are the same, as far as they are known.
   absl::Status Same(absl::string_view what, DType one, absl::string_view says, DType other) const {
     if (one == DType::kUndefined || other == DType::kUndefined || one == other) {
       return absl::OkStatus();

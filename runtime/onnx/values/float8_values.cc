@@ -1,9 +1,5 @@
 #include "runtime/onnx/values/float8_values.h"
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -113,7 +109,7 @@ absl::Status Float8Values::Cast(NodeDraft& draft, int64_t from, int64_t to) {
   return steps.Become(ToFloat8Op::kName, {value}, WithForm(attributes, to));
 }
 
-// Its points say of which form it is, and are zero.
+// Checks that its points say of which form it is, and are zero.
 absl::Status Float8Values::CheckZeroPoint(ValueId point, int64_t form) const {
   if (point == kNone) return absl::OkStatus();
   if (FormOf(point) != form) {

@@ -1,6 +1,5 @@
 #include "runtime/onnx/values/nibble_values.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -111,7 +110,7 @@ absl::Status NibbleValues::Cast(NodeDraft& draft, int64_t to) {
   return steps.Become(CastOp::kName, {value}, {{"to", ops::OnnxNumber(StoredAs(to))}});
 }
 
-// A number that saturates at eight bits saturates at four as well.
+// Quantises: a number that saturates at eight bits saturates at four as well.
 absl::Status NibbleValues::Quantize(NodeDraft& draft, int64_t type) {
   Steps steps(draft, graph_);
   RETURN_IF_ERROR(steps.Require({0, 1}));

@@ -50,7 +50,7 @@ class SequenceWalk {
   // `name` is no tensor and nothing is known of it: the reason is reported elsewhere, and not
   // again by the nodes that take it.
   void DefineUnknown(const std::string& name);
-  // The results of `node`, of which `Resolve` said why they are not known, that are no tensors.
+  // Defines the results of `node` that are no tensors; `Resolve` said why they are not known.
   void DefineUnknownResults(const FlatNode& node);
 
  private:

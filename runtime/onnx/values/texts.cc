@@ -16,7 +16,6 @@
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/elementwise/select_op.h"
-#include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
@@ -127,7 +126,7 @@ absl::Status NotOverText(size_t input) {
                    "not computed with"));
 }
 
-// A lookup with keys of text takes text, and one with keys of numbers takes numbers.
+// Checks that a lookup with keys of text takes text, and one with keys of numbers takes numbers.
 absl::Status CheckKeys(bool keys_are_text, bool input_is_text) {
   if (keys_are_text == input_is_text) return absl::OkStatus();
   return absl::InvalidArgumentError(

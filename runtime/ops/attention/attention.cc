@@ -111,7 +111,11 @@ void ComputeAttention(const AttentionProblem& p, float* out, int64_t batch_strid
         }
         report(1);
         if (!p.bias.empty()) {
-          for (int64_t j = 0; j < p.keys; ++j) scores[j] += p.bias[row + j];
+          // A hidden key stays hidden, also where its score is infinite or NaN.
+          for (int64_t j = 0; j < p.keys; ++j) {
+            const float bias = p.bias[row + j];
+            scores[j] = bias == -std::numeric_limits<float>::infinity() ? bias : scores[j] + bias;
+          }
         }
         report(2);
         float largest = -std::numeric_limits<float>::infinity();
@@ -195,17 +199,16 @@ absl::Status AttentionKernel(const KernelContext& context) {
                    AttentionDimsOf(context.node, [&](size_t i) -> const Shape& {
                      return context.inputs[i].shape;
                    }));
-  AttentionProblem p;
-  p.batch = dims.batch;
-  p.heads = dims.heads;
-  p.queries = dims.queries;
-  p.keys = dims.keys;
-  p.size = dims.size;
-  p.size_v = dims.size_v;
   const auto op = AttentionOp::From(context.node.attributes);
-  p.scale = op.scale;
-  p.nan_to_zero = op.nan_to_zero;
-  p.softcap = op.softcap;
+  AttentionProblem p = {.batch = dims.batch,
+                        .heads = dims.heads,
+                        .queries = dims.queries,
+                        .keys = dims.keys,
+                        .size = dims.size,
+                        .size_v = dims.size_v,
+                        .scale = op.scale,
+                        .softcap = op.softcap,
+                        .nan_to_zero = op.nan_to_zero};
   if (HasInput(context, AttentionOp::kSinks)) {
     p.sinks = context.inputs[AttentionOp::kSinks].as<float>();
   }

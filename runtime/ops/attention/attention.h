@@ -35,13 +35,14 @@ struct HeadView {
 };
 
 struct AttentionProblem {
-  int64_t batch = 0, heads = 0, queries = 0, keys = 0, size = 0, size_v = 0;
+  int64_t batch = 1, heads = 0, queries = 0, keys = 0, size = 0, size_v = 0;
   int64_t kv_group = 1;  // query heads that share one key and value head
   HeadView q, k, v;
   float scale = 1;
   float softcap = 0;         // 0: none; otherwise softcap * tanh(score / softcap)
   bool nan_to_zero = false;  // a fully masked row gives zeros instead of NaN
-  // Added to the capped scores; [batch, heads, queries, keys], empty: none.
+  // Added to the capped scores; [batch, heads, queries, keys], empty: none. Minus infinity takes
+  // the place of any score, also of NaN.
   std::vector<float> bias;
   // A score for each head that the softmax has besides the scores of keys; null: none.
   const float* sinks = nullptr;

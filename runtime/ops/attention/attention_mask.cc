@@ -24,31 +24,6 @@ void ForEachScore(const Shape& scores, std::vector<float>& bias, F f) {
   }
 }
 
-}  // namespace
-
-void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias) {
-  ForEachScore(scores, bias, [&](int64_t, int64_t q, int64_t k, float& at) {
-    if (k > q + past) at = std::numeric_limits<float>::lowest();
-  });
-}
-
-absl::Status CheckPaddingMask(const InferContext& context, size_t input, const SizeList& scores) {
-  RETURN_IF_ERROR(CheckType(context, input, kIndices));
-  const SizeList& mask = context.shape(input);
-  const Size batch = scores[0], queries = scores[2], keys = scores[3];
-  if (mask == SizeList{batch} || mask == SizeList{2 * batch} || mask == SizeList{batch, keys} ||
-      mask == SizeList{batch, queries, keys}) {
-    return absl::OkStatus();
-  }
-  const std::string what =
-      absl::StrCat("a mask of shape ", ShapeToString(mask), " for scores ", ShapeToString(scores));
-  // Other sizes of its rows may fit.
-  if (mask.size() == 2 || mask.size() == 3) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": it does not cover them"));
-  }
-  return absl::UnimplementedError(absl::StrCat(what, " is not supported"));
-}
-
 void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,
                     std::vector<float>& bias) {
   const std::vector<int64_t> mask = Int64sOf(context, input);
@@ -67,6 +42,25 @@ void AddPaddingMask(const KernelContext& context, size_t input, const Shape& sco
   });
 }
 
+}  // namespace
+
+absl::Status CheckPaddingMask(const InferContext& context, size_t input, const SizeList& scores) {
+  RETURN_IF_ERROR(CheckType(context, input, kIndices));
+  const SizeList& mask = context.shape(input);
+  const Size batch = scores[0], queries = scores[2], keys = scores[3];
+  if (mask == SizeList{batch} || mask == SizeList{2 * batch} || mask == SizeList{batch, keys} ||
+      mask == SizeList{batch, queries, keys}) {
+    return absl::OkStatus();
+  }
+  const std::string what =
+      absl::StrCat("a mask of shape ", ShapeToString(mask), " for scores ", ShapeToString(scores));
+  // Other sizes of its rows may fit.
+  if (mask.size() == 2 || mask.size() == 3) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": it does not cover them"));
+  }
+  return absl::UnimplementedError(absl::StrCat(what, " is not supported"));
+}
+
 absl::Status CheckAttentionBias(const InferContext& context, size_t input, const SizeList& scores) {
   RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kFloat32)));
   ASSIGN_OR_RETURN(const SizeList broadcast, BroadcastShapes(scores, context.shape(input)));
@@ -77,11 +71,25 @@ absl::Status CheckAttentionBias(const InferContext& context, size_t input, const
   return absl::OkStatus();
 }
 
-void AddAttentionBias(const KernelContext& context, size_t input, const Shape& scores,
-                      std::vector<float>& bias) {
-  bias.resize(NumElements(scores), 0.0f);
-  BroadcastApply(scores, bias.data(), bias.data(), scores, context.inputs[input].as<float>(),
-                 context.inputs[input].shape, [](float a, float b) { return a + b; });
+std::vector<float> MicrosoftBias(const KernelContext& context, const Shape& scores, size_t mask,
+                                 size_t attention_bias, int64_t past) {
+  const Attributes& attributes = context.node.attributes;
+  std::vector<float> bias;
+  if (HasInput(context, mask)) {
+    AddPaddingMask(context, mask, scores, attributes.Float("mask_filter_value", -10000), bias);
+  }
+  if (attributes.Int("unidirectional", 0) != 0) {
+    ForEachScore(scores, bias, [&](int64_t, int64_t q, int64_t k, float& at) {
+      if (k > q + past) at = std::numeric_limits<float>::lowest();
+    });
+  }
+  if (HasInput(context, attention_bias)) {
+    const TensorView& more = context.inputs[attention_bias];
+    bias.resize(NumElements(scores), 0.0f);
+    BroadcastApply(scores, bias.data(), bias.data(), scores, more.as<float>(), more.shape,
+                   [](float a, float b) { return a + b; });
+  }
+  return bias;
 }
 
 float ScaleOf(const Attributes& attributes, int64_t size) {

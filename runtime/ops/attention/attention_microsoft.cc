@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -14,6 +15,8 @@
 
 namespace reprise::ops {
 namespace {
+
+constexpr size_t kNoBias = std::numeric_limits<size_t>::max();  // QAttention takes no such input
 
 // The widths of q, k and v in the projection.
 struct Widths {
@@ -61,7 +64,7 @@ absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, si
   }
   const SizeList scores = {x[0], widths.heads, x[1], x[1]};
   if (context.has_input(mask)) RETURN_IF_ERROR(CheckPaddingMask(context, mask, scores));
-  if (attention_bias > 0 && context.has_input(attention_bias)) {
+  if (context.has_input(attention_bias)) {
     RETURN_IF_ERROR(CheckAttentionBias(context, attention_bias, scores));
   }
   context.SetOutput(0, DType::kFloat32, {x[0], x[1], widths.v});
@@ -73,24 +76,21 @@ absl::Status Attend(const KernelContext& context, const Widths& widths,
                     const std::vector<float>& qkv, size_t mask, size_t attention_bias) {
   const Shape& x = context.inputs[0].shape;
   const int64_t row = widths.all();
-  AttentionProblem a;
-  a.batch = x[0];
-  a.heads = widths.heads;
-  a.queries = a.keys = x[1];
-  a.size = widths.qk / widths.heads;
-  a.size_v = widths.v / widths.heads;
-  a.q = {qkv.data(), x[1] * row, a.size, row};
-  a.k = {qkv.data() + widths.qk, x[1] * row, a.size, row};
-  a.v = {qkv.data() + 2 * widths.qk, x[1] * row, a.size_v, row};
-  a.scale = ScaleOf(context.node.attributes, a.size);
-  const Shape scores = {a.batch, a.heads, a.queries, a.keys};
-  const float filter = context.node.attributes.Float("mask_filter_value", -10000);
-  if (HasInput(context, mask)) AddPaddingMask(context, mask, scores, filter, a.bias);
-  if (context.node.attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, 0, a.bias);
-  if (attention_bias > 0 && HasInput(context, attention_bias)) {
-    AddAttentionBias(context, attention_bias, scores, a.bias);
-  }
-  ComputeAttention(a, context.outputs[0].as<float>(), x[1] * widths.v, a.size_v, widths.v);
+  const int64_t size = widths.qk / widths.heads, size_v = widths.v / widths.heads;
+  const Shape scores = {x[0], widths.heads, x[1], x[1]};
+  const AttentionProblem a = {
+      .batch = x[0],
+      .heads = widths.heads,
+      .queries = x[1],
+      .keys = x[1],
+      .size = size,
+      .size_v = size_v,
+      .q = {qkv.data(), x[1] * row, size, row},
+      .k = {qkv.data() + widths.qk, x[1] * row, size, row},
+      .v = {qkv.data() + 2 * widths.qk, x[1] * row, size_v, row},
+      .scale = ScaleOf(context.node.attributes, size),
+      .bias = MicrosoftBias(context, scores, mask, attention_bias, /*past=*/0)};
+  ComputeAttention(a, context.outputs[0].as<float>(), x[1] * widths.v, size_v, widths.v);
   return absl::OkStatus();
 }
 
@@ -126,7 +126,7 @@ absl::Status QAttentionRule(InferContext& context) {
   constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
   for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
   for (size_t i : {3, 4}) RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
-  RETURN_IF_ERROR(CheckProjection(context, 2, 5, 8, 0));
+  RETURN_IF_ERROR(CheckProjection(context, 2, 5, 8, kNoBias));
   const Size columns = context.shape(1)[1];
   for (size_t i : {3, 4, 6, 7}) {
     if (!context.has_input(i)) continue;
@@ -161,7 +161,7 @@ absl::Status QAttentionKernel(const KernelContext& context) {
     qkv[i] = static_cast<float>(sums[i]) * input_scale * scale;
   }
   AddBias(context, 2, qkv, columns);
-  return Attend(context, widths, qkv, 5, 0);
+  return Attend(context, widths, qkv, 5, kNoBias);
 }
 
 // input_ids, segment_ids?, words, positions, segments?, gamma, beta, mask?, position_ids?

@@ -104,6 +104,22 @@ std::vector<float> Present(const KernelContext& context, const HeadView& rows, s
   return all;
 }
 
+// Returns attention over `q`, and keys and values as Present gives them.
+AttentionProblem AttentionOf(const Problem<int64_t>& p, const HeadView& q,
+                             const std::vector<float>& k, const std::vector<float>& v) {
+  const int64_t keys = p.past + p.k.length;
+  return {.batch = p.q.batch,
+          .heads = p.q.heads,
+          .queries = p.q.length,
+          .keys = keys,
+          .size = p.q.size,
+          .size_v = p.v.size,
+          .kv_group = p.q.heads / p.k.heads,
+          .q = q,
+          .k = {k.data(), p.k.heads * keys * p.k.size, keys * p.k.size, p.k.size},
+          .v = {v.data(), p.v.heads * keys * p.v.size, keys * p.v.size, p.v.size}};
+}
+
 // Which keys a query of a batch row may see by its position alone, [first, last].
 struct Visible {
   bool causal;
@@ -149,7 +165,7 @@ void MaskPositions(const KernelContext& context, const Problem<int64_t>& p, cons
   }
 }
 
-// A mask may end before the keys do; keys that it does not cover are hidden.
+// Returns the target of a mask, which may end before the keys do: keys after its end are hidden.
 template <typename List>
 List MaskTarget(const List& mask, const List& scores) {
   List target = scores;
@@ -223,25 +239,14 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
           context.node, [&](size_t i) -> const Shape& { return context.inputs[i].shape; },
           [&](size_t i) { return HasInput(context, i); }));
   const Attributes& attributes = context.node.attributes;
-  const int64_t keys = p.past + p.k.length;
-  const Shape scores = {p.q.batch, p.q.heads, p.q.length, keys};
+  const Shape scores = {p.q.batch, p.q.heads, p.q.length, p.past + p.k.length};
   const std::vector<float> q = FloatsOf(context.inputs[0]);
   const auto present = [&](size_t now, size_t past, const Heads<int64_t>& h) {
     const std::vector<float> values = FloatsOf(context.inputs[now]);
     return Present(context, ViewOf(values.data(), context.inputs[now].shape, h), past, h, p.past);
   };
   const std::vector<float> k = present(1, 4, p.k), v = present(2, 5, p.v);
-  AttentionProblem a;
-  a.batch = p.q.batch;
-  a.heads = p.q.heads;
-  a.queries = p.q.length;
-  a.keys = keys;
-  a.size = p.q.size;
-  a.size_v = p.v.size;
-  a.kv_group = p.q.heads / p.k.heads;
-  a.q = ViewOf(q.data(), context.inputs[0].shape, p.q);
-  a.k = {k.data(), p.k.heads * keys * p.k.size, keys * p.k.size, p.k.size};
-  a.v = {v.data(), p.v.heads * keys * p.v.size, keys * p.v.size, p.v.size};
+  AttentionProblem a = AttentionOf(p, ViewOf(q.data(), context.inputs[0].shape, p.q), k, v);
   a.scale = attributes.Float("scale", 1 / std::sqrt(static_cast<float>(p.q.size)));
   a.softcap = attributes.Float("softcap", 0);
   a.nan_to_zero = true;
@@ -336,7 +341,6 @@ absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
       MultiHeadProblem<int64_t>(
           context.node, [&](size_t i) -> const Shape& { return context.inputs[i].shape; },
           [&](size_t i) { return HasInput(context, i); }));
-  const Attributes& attributes = context.node.attributes;
   const Heads<int64_t> parts[3] = {p.q, p.k, p.v};
   std::vector<float> values[3];
   const float* bias = HasInput(context, 3) ? context.inputs[3].as<float>() : nullptr;
@@ -347,27 +351,14 @@ absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
     for (size_t at = 0; at < values[i].size(); ++at) values[i][at] += bias[at % width];
     bias += width;
   }
-  AttentionProblem a;
-  a.batch = p.q.batch;
-  a.heads = p.q.heads;
-  a.queries = p.q.length;
-  a.keys = p.past + p.k.length;
-  a.size = p.q.size;
-  a.size_v = p.v.size;
   const auto view = [&](size_t i) {
     return ViewOf(values[i].data(), context.inputs[i].shape, parts[i]);
   };
   const std::vector<float> k = Present(context, view(1), 6, p.k, p.past);
   const std::vector<float> v = Present(context, view(2), 7, p.v, p.past);
-  a.q = view(0);
-  a.k = {k.data(), p.k.heads * a.keys * p.k.size, a.keys * p.k.size, p.k.size};
-  a.v = {v.data(), p.v.heads * a.keys * p.v.size, a.keys * p.v.size, p.v.size};
-  a.scale = ScaleOf(attributes, a.size);
-  const Shape scores = {a.batch, a.heads, a.queries, a.keys};
-  const float filter = attributes.Float("mask_filter_value", -10000);
-  if (HasInput(context, 4)) AddPaddingMask(context, 4, scores, filter, a.bias);
-  if (attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, p.past, a.bias);
-  if (HasInput(context, 5)) AddAttentionBias(context, 5, scores, a.bias);
+  AttentionProblem a = AttentionOf(p, view(0), k, v);
+  a.scale = ScaleOf(context.node.attributes, a.size);
+  a.bias = MicrosoftBias(context, {a.batch, a.heads, a.queries, a.keys}, 4, 5, p.past);
   ComputeAttention(a, context.outputs[0].as<float>(), a.queries * a.heads * a.size_v, a.size_v,
                    a.heads * a.size_v);
   if (HasOutput(context, 1)) std::copy(k.begin(), k.end(), context.outputs[1].as<float>());

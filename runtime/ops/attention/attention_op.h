@@ -6,8 +6,7 @@
 
 namespace reprise {
 
-struct AttentionOp {
-  static constexpr char kName[] = "reprise.Attention";
+struct AttentionOp : NamedOp<"reprise.Attention"> {
   enum Input : size_t { kQueries, kKeys, kValues, kMask, kSinks };
 
   int64_t num_heads = 0;
@@ -18,42 +17,19 @@ struct AttentionOp {
   bool k_by_head = false;
   bool v_by_head = false;
   float softcap = 0;
-
-  static AttentionOp From(const Attributes& attributes) {
-    AttentionOp op;
-    ReadAttribute(attributes, "num_heads", op.num_heads);
-    ReadAttribute(attributes, "scale", op.scale);
-    ReadAttribute(attributes, "nan_to_zero", op.nan_to_zero);
-    ReadAttribute(attributes, "head_size_v", op.head_size_v);
-    ReadAttribute(attributes, "packed_qkv", op.packed_qkv);
-    ReadAttribute(attributes, "k_by_head", op.k_by_head);
-    ReadAttribute(attributes, "v_by_head", op.v_by_head);
-    ReadAttribute(attributes, "softcap", op.softcap);
-    return op;
-  }
-  static AttentionOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(AttentionOp, num_heads, scale, nan_to_zero, head_size_v, packed_qkv, k_by_head,
+                v_by_head, softcap)
 };
 
-struct OnnxAttentionOp {
-  static constexpr char kName[] = "Attention";
-};
+struct OnnxAttentionOp : NamedOp<"Attention"> {};
 
 // The same with one more input: a score of each head that has no key and no value.
-struct SinkAttentionOp {
-  static constexpr char kName[] = "reprise.SinkAttention";
+struct SinkAttentionOp : NamedOp<"reprise.SinkAttention"> {
   enum Input : size_t { kSinks = 7 };
 };
 
-struct MicrosoftAttentionOp {
-  static constexpr char kName[] = "com.microsoft.Attention";
-};
-
-struct MultiHeadAttentionOp {
-  static constexpr char kName[] = "com.microsoft.MultiHeadAttention";
-};
-
-struct QAttentionOp {
-  static constexpr char kName[] = "com.microsoft.QAttention";
-};
+struct MicrosoftAttentionOp : NamedOp<"com.microsoft.Attention"> {};
+struct MultiHeadAttentionOp : NamedOp<"com.microsoft.MultiHeadAttention"> {};
+struct QAttentionOp : NamedOp<"com.microsoft.QAttention"> {};
 
 }  // namespace reprise

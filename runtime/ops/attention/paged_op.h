@@ -6,18 +6,15 @@
 
 namespace reprise {
 
-struct CachedRowsOp {
-  static constexpr char kName[] = "reprise.CachedRows";
+struct CachedRowsOp : NamedOp<"reprise.CachedRows"> {
   enum Input : size_t { kTokens };
 };
 
-struct PagedAttentionOp {
-  static constexpr char kName[] = "reprise.PagedAttention";
+struct PagedAttentionOp : NamedOp<"reprise.PagedAttention"> {
   enum Input : size_t { kQueries, kKeys, kValues, kPositions, kTables, kSinks };
 };
 
-struct PagedCrossAttentionOp {
-  static constexpr char kName[] = "reprise.PagedCrossAttention";
+struct PagedCrossAttentionOp : NamedOp<"reprise.PagedCrossAttention"> {
   enum Input : size_t { kQueries, kLengths, kTables };
 };
 

@@ -1,8 +1,6 @@
 #include "runtime/ops/attention/relative_attention.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +20,6 @@ struct RelativeDims {
   int64_t queries;     // rows of q, of each of `batch`
   bool packed;         // rows are tokens of segments
   bool one_a_segment;  // the rows of q are segments
-};
-
-// Which rows of q are computed, and where the first of them stands among the keys.
-struct RelativeQueries {
-  int64_t first, count, place;
 };
 
 template <typename F>
@@ -102,19 +95,6 @@ absl::Status CheckMasks(const InferContext& context, const RelativeDims& dims) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPlaces(const InferContext& context, const RelativeDims& dims) {
-  if (!context.has_input(In::kPlaces)) return absl::OkStatus();
-  if (!dims.packed) return absl::InvalidArgumentError("places of queries without segments");
-  RETURN_IF_ERROR(CheckType(context, In::kPlaces, TypeBit(DType::kInt64)));
-  const int64_t segments = context.pinned_shape(In::kSegments)[0] - 1;
-  if (context.pinned_shape(In::kPlaces) == Shape{segments} && dims.queries == segments) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("places ", ShapeToString(context.pinned_shape(In::kPlaces)), " and ",
-                   dims.queries, " queries are not one for each of ", segments, " segments"));
-}
-
 // Adds the products of the vectors of `rows` with the table of input `table`: query i, the first of
 // which is at `place`, and key j meet at distance i - j, or j - i where the rows are keys.
 void AddTable(const KernelContext& context, size_t table, const AttentionProblem& p, int64_t place,
@@ -163,8 +143,12 @@ absl::Status RelativeAttentionRule(InferContext& context) {
   for (const size_t table : {In::kQueryTable, In::kKeyTable}) {
     RETURN_IF_ERROR(CheckTable(context, dims, table));
   }
-  if (dims.packed) RETURN_IF_ERROR(CheckSegments(context, In::kSegments));
-  RETURN_IF_ERROR(CheckPlaces(context, dims));
+  if (dims.packed) {
+    RETURN_IF_ERROR(CheckSegments(context, In::kSegments));
+    RETURN_IF_ERROR(CheckPlaces(context, In::kPlaces, In::kSegments, dims.queries));
+  } else if (context.has_input(In::kPlaces)) {
+    return absl::InvalidArgumentError("places of queries without segments");
+  }
   Shape out = context.pinned_shape(0);
   out.back() = context.pinned_shape(2).back();
   context.SetOutput(0, DType::kFloat32, SizesOf(out));
@@ -178,26 +162,29 @@ absl::Status RelativeAttentionKernel(const KernelContext& context) {
                    }));
   const int64_t width = dims.heads * dims.size, width_v = dims.heads * dims.size_v;
   float* out = context.outputs[0].as<float>();
-  const auto compute = [&](int64_t first, int64_t batch, int64_t length,
-                           const RelativeQueries& queries) {
-    AttentionProblem p;
-    p.batch = batch;
-    p.heads = dims.heads;
-    p.queries = queries.count;
-    p.keys = length;
-    p.size = dims.size;
-    p.size_v = dims.size_v;
-    p.scale = RelativeAttentionOp::From(context.node.attributes).scale;
-    p.nan_to_zero = RelativeAttentionOp::From(context.node.attributes).nan_to_zero;
-    p.q = {context.inputs[0].as<float>() + queries.first * width, length * width, dims.size, width};
-    p.k = {context.inputs[1].as<float>() + first * width, length * width, dims.size, width};
-    p.v = {context.inputs[2].as<float>() + first * width_v, length * width_v, dims.size_v, width_v};
+  const auto op = RelativeAttentionOp::From(context.node.attributes);
+  const auto compute = [&](int64_t batch, const SegmentRange& rows, const SegmentQueries& queries) {
+    const int64_t length = rows.size();
+    AttentionProblem p = {
+        .batch = batch,
+        .heads = dims.heads,
+        .queries = queries.count,
+        .keys = length,
+        .size = dims.size,
+        .size_v = dims.size_v,
+        .q = {context.inputs[0].as<float>() + queries.first * width, length * width, dims.size,
+              width},
+        .k = {context.inputs[1].as<float>() + rows.begin * width, length * width, dims.size, width},
+        .v = {context.inputs[2].as<float>() + rows.begin * width_v, length * width_v, dims.size_v,
+              width_v},
+        .scale = op.scale,
+        .nan_to_zero = op.nan_to_zero};
     const Shape scores = {batch, dims.heads, queries.count, length};
     p.bias.assign(NumElements(scores), 0.0f);
     AddTable(context, In::kQueryTable, p, queries.place, p.q, /*of_keys=*/false, p.bias);
     AddTable(context, In::kKeyTable, p, queries.place, p.k, /*of_keys=*/true, p.bias);
     if (dims.packed) {
-      AddSegmentMasks(context, p, first, queries.first, p.bias);
+      AddSegmentMasks(context, p, rows.begin, queries.first, p.bias);
     } else if (HasInput(context, In::kMask)) {
       const std::vector<float> mask = SpreadMask(context.inputs[In::kMask], scores);
       for (size_t i = 0; i < mask.size(); ++i) p.bias[i] += mask[i];
@@ -205,23 +192,13 @@ absl::Status RelativeAttentionKernel(const KernelContext& context) {
     ComputeAttention(p, out + queries.first * width_v, length * width_v, dims.size_v, width_v);
   };
   if (!dims.packed) {
-    compute(0, dims.batch, dims.length, {0, dims.length, 0});
+    compute(dims.batch, {0, dims.length}, {0, dims.length, 0});
     return absl::OkStatus();
   }
-  const int32_t* segments = context.inputs[In::kSegments].as<int32_t>();
-  for (int64_t s = 0; s + 1 < context.inputs[In::kSegments].shape[0]; ++s) {
-    const SegmentRange segment = SegmentAt(segments, s, dims.length);
-    if (segment.size() == 0) {
-      if (dims.one_a_segment) std::fill_n(out + s * width_v, width_v, 0.0f);
-      continue;
-    }
-    RelativeQueries queries = {segment.begin, segment.size(), 0};
-    if (dims.one_a_segment) {
-      const int64_t place = context.inputs[In::kPlaces].as<int64_t>()[s];
-      queries = {s, 1, std::clamp<int64_t>(place, 0, segment.size() - 1)};
-    }
-    compute(segment.begin, 1, segment.size(), queries);
-  }
+  ForEachSegment(context, In::kPlaces, In::kSegments, dims.length, width_v,
+                 [&](const SegmentRange& segment, const SegmentQueries& queries) {
+                   compute(1, segment, queries);
+                 });
   return absl::OkStatus();
 }
 

@@ -8,8 +8,7 @@
 
 namespace reprise {
 
-struct RelativeAttentionOp {
-  static constexpr char kName[] = "reprise.RelativeAttention";
+struct RelativeAttentionOp : NamedOp<"reprise.RelativeAttention"> {
   enum Input : size_t {
     kQueries,
     kKeys,
@@ -30,18 +29,7 @@ struct RelativeAttentionOp {
   float lowest = -std::numeric_limits<float>::infinity();
   int64_t longest = 0;
   bool one_order = false;  // One or a few queries are summed like many.
-
-  static RelativeAttentionOp From(const Attributes& attributes) {
-    RelativeAttentionOp op;
-    ReadAttribute(attributes, "num_heads", op.num_heads);
-    ReadAttribute(attributes, "scale", op.scale);
-    ReadAttribute(attributes, "nan_to_zero", op.nan_to_zero);
-    ReadAttribute(attributes, "lowest", op.lowest);
-    ReadAttribute(attributes, "longest", op.longest);
-    ReadAttribute(attributes, "one_order", op.one_order);
-    return op;
-  }
-  static RelativeAttentionOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(RelativeAttentionOp, num_heads, scale, nan_to_zero, lowest, longest, one_order)
 };
 
 }  // namespace reprise

@@ -133,11 +133,6 @@ absl::StatusOr<SegmentAttentionDims> SegmentAttentionDimsOf(const Node& node, F 
   return dims;
 }
 
-// The tokens of a segment that are its queries.
-struct SegmentQueries {
-  int64_t first, count;
-};
-
 // Returns the mask and bias of one segment, as an additive [heads, queries, tokens].
 std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange& segment,
                                const SegmentQueries& queries, int64_t heads) {
@@ -147,7 +142,7 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
   std::vector<float> result(heads * queries.count * n, 0.0f);
   const float lowest = SegmentAttentionOp::From(context.node.attributes).lowest;
   for (int64_t at = 0; at < heads * queries.count * n; ++at) {
-    const int64_t key = at % n, query = queries.first + at / n % queries.count;
+    const int64_t key = at % n, query = queries.place + at / n % queries.count;
     const int64_t head = at / (queries.count * n);
     if (has_bias) {
       const Shape& shape = context.inputs[kBias].shape;
@@ -180,6 +175,17 @@ absl::Status CheckSegments(const InferContext& context, size_t input) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPlaces(const InferContext& context, size_t places, size_t segments,
+                         int64_t queries) {
+  if (!context.has_input(places)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckType(context, places, TypeBit(DType::kInt64)));
+  const int64_t count = context.pinned_shape(segments)[0] - 1;
+  if (context.pinned_shape(places) == Shape{count} && queries == count) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("places ", ShapeToString(context.pinned_shape(places)), " and ", queries,
+                   " queries are not one for each of ", count, " segments"));
+}
+
 absl::Status SegmentAttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
   ASSIGN_OR_RETURN(const SegmentAttentionDims dims,
@@ -204,15 +210,7 @@ absl::Status SegmentAttentionRule(InferContext& context) {
     }
   }
   RETURN_IF_ERROR(CheckSegments(context, kSegments));
-  if (context.has_input(kPlaces)) {
-    const int64_t segments = context.pinned_shape(kSegments)[0] - 1;
-    RETURN_IF_ERROR(CheckType(context, kPlaces, TypeBit(DType::kInt64)));
-    if (context.pinned_shape(kPlaces) != Shape{segments} || dims.rows != segments) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("places ", ShapeToString(context.pinned_shape(kPlaces)), " and ", dims.rows,
-                       " queries are not one for each of ", segments, " segments"));
-    }
-  }
+  RETURN_IF_ERROR(CheckPlaces(context, kPlaces, kSegments, dims.rows));
   context.SetOutput(0, DType::kFloat32, {dims.rows, dims.heads * dims.size_v});
   return absl::OkStatus();
 }
@@ -228,36 +226,24 @@ absl::Status SegmentAttentionKernel(const KernelContext& context) {
   const float* q = context.inputs[0].as<float>();
   const float* k = dims.packed ? q + width : context.inputs[1].as<float>();
   const float* v = dims.packed ? q + 2 * width : context.inputs[2].as<float>();
-  const int32_t* segments = context.inputs[kSegments].as<int32_t>();
-  const bool one_a_segment = HasInput(context, kPlaces);
   float* out = context.outputs[0].as<float>();
-  for (int64_t s = 0; s + 1 < context.inputs[kSegments].shape[0]; ++s) {
-    const SegmentRange segment = SegmentAt(segments, s, dims.tokens);
-    const int64_t first_row = one_a_segment ? s : segment.begin;
-    if (segment.size() == 0) {
-      if (one_a_segment) std::fill_n(out + s * width_v, width_v, 0.0f);
-      continue;
-    }
-    SegmentQueries queries = {0, segment.size()};
-    if (one_a_segment) {
-      const int64_t place = context.inputs[kPlaces].as<int64_t>()[s];
-      queries = {std::clamp<int64_t>(place, 0, segment.size() - 1), 1};
-    }
-    AttentionProblem p;
-    p.batch = 1;
-    p.heads = dims.heads;
-    p.queries = queries.count;
-    p.keys = segment.size();
-    p.size = dims.size;
-    p.size_v = dims.size_v;
-    p.scale = SegmentAttentionOp::From(context.node.attributes).scale;
-    p.nan_to_zero = SegmentAttentionOp::From(context.node.attributes).nan_to_zero;
-    p.q = {q + first_row * row, 0, dims.size, row};
-    p.k = {k + segment.begin * row, 0, dims.size, row};
-    p.v = {v + segment.begin * row_v, 0, dims.size_v, row_v};
-    p.bias = SegmentBias(context, segment, queries, dims.heads);
-    ComputeAttention(p, out + first_row * width_v, 0, dims.size_v, width_v);
-  }
+  const auto op = SegmentAttentionOp::From(context.node.attributes);
+  ForEachSegment(context, kPlaces, kSegments, dims.tokens, width_v,
+                 [&](const SegmentRange& segment, const SegmentQueries& queries) {
+                   const AttentionProblem p = {
+                       .heads = dims.heads,
+                       .queries = queries.count,
+                       .keys = segment.size(),
+                       .size = dims.size,
+                       .size_v = dims.size_v,
+                       .q = {q + queries.first * row, 0, dims.size, row},
+                       .k = {k + segment.begin * row, 0, dims.size, row},
+                       .v = {v + segment.begin * row_v, 0, dims.size_v, row_v},
+                       .scale = op.scale,
+                       .nan_to_zero = op.nan_to_zero,
+                       .bias = SegmentBias(context, segment, queries, dims.heads)};
+                   ComputeAttention(p, out + queries.first * width_v, 0, dims.size_v, width_v);
+                 });
   return absl::OkStatus();
 }
 

@@ -68,4 +68,33 @@ inline SegmentRange SegmentAt(const int32_t* segments, int64_t s, int64_t tokens
   return {begin, std::clamp<int64_t>(segments[s + 1], begin, tokens)};
 }
 
+// Checks `places`, where they are given: with them each of the segments has one of `queries` rows.
+absl::Status CheckPlaces(const InferContext& context, size_t places, size_t segments,
+                         int64_t queries);
+
+// The rows of q that a segment has, and where the first of them stands among its tokens.
+struct SegmentQueries {
+  int64_t first, count, place;
+};
+
+// Calls f(segment, queries) for the segments that are not empty, of `tokens` tokens, of a node with
+// these inputs. The rows of output 0, of `width` floats, are cleared where an empty segment has
+// one.
+template <typename F>
+void ForEachSegment(const KernelContext& context, size_t places, size_t segments, int64_t tokens,
+                    int64_t width, F f) {
+  const bool one_a_segment = HasInput(context, places);
+  for (int64_t s = 0; s + 1 < context.inputs[segments].shape[0]; ++s) {
+    const SegmentRange segment = SegmentAt(context.inputs[segments].as<int32_t>(), s, tokens);
+    if (segment.size() == 0) {
+      if (one_a_segment) std::fill_n(context.outputs[0].as<float>() + s * width, width, 0.0f);
+    } else if (one_a_segment) {
+      const int64_t place = context.inputs[places].as<int64_t>()[s];
+      f(segment, SegmentQueries{s, 1, std::clamp<int64_t>(place, 0, segment.size() - 1)});
+    } else {
+      f(segment, SegmentQueries{segment.begin, segment.size(), 0});
+    }
+  }
+}
+
 }  // namespace reprise::ops

@@ -9,13 +9,12 @@
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise {
 namespace {
-
-using Source = AxisFlowValue::Source;
 
 // Producers that are looked through for a bound.
 constexpr int kDeepest = 6;
@@ -50,46 +49,19 @@ bool AxisContext::IsAtLeastOne(size_t i) const {
   return false;
 }
 
-bool AxisContext::HasBound(bool low) const {
-  const bool clips = node_.op == ClipOp::kName && Uniform(low ? 1 : 2).has_value();
-  const bool picks = node_.op == (low ? MaxOp::kName : MinOp::kName);
-  for (size_t i = 0; i < num_inputs() && picks; ++i) {
-    if (Uniform(i).has_value()) return true;
-  }
-  return clips;
-}
-
-bool AxisContext::MayReach(size_t output, bool low) const {
-  const OpRow* row = FindOp(node_.op);
-  const OpFacts& facts = FactsOf(*row);
-  const bool places = facts.sign == Sign::kPlacesAlone && output > 0;
-  if (!HoldsLargeNumbers(graph_.value(node_.outputs[output]).dtype) || places) return false;
-  if (facts.Is(kBounds) || HasBound(low)) return false;
-  // A lower number makes no higher result.
-  const bool keeps_order = facts.OnlyMoves() || facts.Is(kPicks) || facts.Is(kNeverFalls) ||
-                           facts.sizes == Sizes::kConversion || node_.op == AddOp::kName;
-  // A remainder is at most as large as its divisor.
-  const bool remainder = facts.sign == Sign::kOfRemainder;
-  for (size_t i = remainder ? 1 : 0; i < num_inputs(); ++i) {
-    if (!has_input(i) || row->IsValueInput(i) || facts.Chooses(i)) continue;
-    const AxisFlowValue& flow = input(i);
-    if (keeps_order ? (low ? flow.may_be_low : flow.may_be_high)
-                    : flow.may_be_low || flow.may_be_high) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool AxisContext::MayWrap(size_t output) const {
   const OpFacts& facts = FactsOf(node_.op);
   const DType made = graph_.value(node_.outputs[output]).dtype;
   const bool widens = facts.sizes == Sizes::kConversion && IsInteger(dtype(0)) &&
                       DTypeSize(made) >= DTypeSize(dtype(0));
   // The least of all integers is the one that has no magnitude.
-  const bool keeps = facts.OnlyMoves() || facts.Is(kPicks) || widens ||
+  const bool keeps = facts.OnlyMoves() || facts.border == Border::kPick || widens ||
                      facts.sizes == Sizes::kQuotient || facts.sizes == Sizes::kMagnitude;
-  return !keeps && IsInteger(made) && (MayReach(output, true) || MayReach(output, false));
+  if (keeps || !IsInteger(made)) return false;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (input(i).chosen && !facts.Chooses(i)) return true;
+  }
+  return false;
 }
 
 bool AxisContext::IsNonnegative(size_t output) const {
@@ -214,27 +186,61 @@ bool AxisContext::MayOverflow() const {
   return true;
 }
 
-bool AxisContext::MayBeUnbounded() const {
+bool AxisContext::LeavesOut(size_t i, const Positions& from) const {
+  if (node_.op == MaxOp::kName) return num_inputs() > 1 && *from.padding < 0;
+  if (node_.op == MinOp::kName) return num_inputs() > 1 && *from.padding > 0;
+  if (node_.op != WhereOp::kName) return false;
+  const auto own = [&](size_t operand) { return from.dim + this->rank(operand) - this->rank(i); };
+  const Positions* chooser = input(WhereOp::kCondition).At(own(WhereOp::kCondition));
+  const PaddingValue chosen = chooser != nullptr ? chooser->padding : Uniform(WhereOp::kCondition);
+  return chosen.has_value() && i != (*chosen != 0 ? WhereOp::kThen : WhereOp::kElse);
+}
+
+bool AxisContext::LosesInfinity(size_t i, size_t output, const AxisFlowValue& result) const {
+  const int64_t added = output_rank(output) - rank(i);
+  int64_t infinite = 0, lost = 0;
+  for (const Positions& from : input(i).along) {
+    if (!from.IsInfinite() || LeavesOut(i, from)) continue;
+    ++infinite;
+    // Dims of the same rank are the same; positions that the result lacks have no padding there.
+    const Positions* to = result.At(from.dim + added);
+    lost += to != nullptr ? !to->padding.has_value() : added != 0;
+  }
+  const auto kept = absl::c_count_if(
+      result.along, [](const Positions& positions) { return positions.IsInfinite(); });
+  const bool any_unknown = absl::c_any_of(
+      result.along, [](const Positions& positions) { return !positions.padding.has_value(); });
+  return lost > 0 && any_unknown && kept < infinite;  // Moved dims keep what they hold.
+}
+
+bool AxisContext::MayBeUnbounded(size_t output, const AxisFlowValue& result) const {
   const OpRow* row = FindOp(node_.op);
+  const bool floats = IsFloating(graph_.value(node_.outputs[output]).dtype);
   // A number that is divided by an infinite one becomes zero.
   const Overflow overflow = FactsOf(*row).overflow;
   const bool inverse = overflow == Overflow::kInverse;
   const bool divides = inverse || (overflow == Overflow::kQuotient && IsPositive(node_.inputs[1]));
-  bool data = false;
+  bool chosen = false;
   for (size_t i = 0; i < num_inputs(); ++i) {
     if (!has_input(i) || row->IsValueInput(i)) continue;
-    data = data || input(i).source == Source::kData;
+    chosen = chosen || input(i).chosen;
     const bool divisor = divides && (i == 1 || inverse);
-    if (input(i).unbounded && !divisor) return true;
+    if (divisor) continue;
+    if (input(i).unbounded || (floats && LosesInfinity(i, output, result))) return true;
   }
-  const bool floats = has_output(0) && IsFloating(graph_.value(node_.outputs[0]).dtype);
-  return data && floats && MayOverflow();
+  return chosen && floats && MayOverflow();
+}
+
+bool AxisContext::MayBeInfinite(size_t i) const {
+  return input(i).unbounded || absl::c_any_of(input(i).along, [](const Positions& positions) {
+           return positions.IsInfinite();
+         });
 }
 
 bool AxisContext::MayBeInfiniteAt(size_t i, int64_t dim) const {
   const Positions* positions = input(i).At(dim);
-  return positions != nullptr && input(i).unbounded && !positions->settled &&
-         positions->padding.kind == PaddingValue::Kind::kUnknown;
+  if (positions == nullptr) return false;
+  return positions->padding.has_value() ? positions->IsInfinite() : input(i).unbounded;
 }
 
 }  // namespace reprise

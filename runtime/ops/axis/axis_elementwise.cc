@@ -1,5 +1,4 @@
-// Axis rules of ops whose element i depends on element i of their operands, and the changes of a
-// mask on its way through them.
+// Axis rules of ops whose element i depends on element i of their operands.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -37,7 +36,7 @@ PaddingValue PaddingAt(const AxisContext& context, size_t i, int64_t dim) {
     return positions->padding;
   }
   const std::optional<double> uniform = context.Uniform(i);
-  return uniform.has_value() ? PaddingValue::Constant(*uniform) : PaddingValue::Unknown();
+  return uniform.has_value() ? PaddingValue(*uniform) : std::nullopt;
 }
 
 // Returns the op over scalars, where all of them are known.
@@ -47,8 +46,8 @@ std::optional<double> ComputeScalar(const AxisContext& context,
   for (size_t i = 0; i < paddings.size(); ++i) {
     scalars.emplace_back();
     if (!context.has_input(i)) continue;
-    if (paddings[i].kind != PaddingValue::Kind::kConstant) return std::nullopt;
-    scalars.back() = ScalarOf(context.dtype(i), paddings[i].value);
+    if (!paddings[i].has_value()) return std::nullopt;
+    scalars.back() = ScalarOf(context.dtype(i), *paddings[i]);
     if (!scalars.back().has_value()) return std::nullopt;
   }
   const auto results = Evaluate(context.node(), scalars, kScalarBytes);
@@ -56,109 +55,30 @@ std::optional<double> ComputeScalar(const AxisContext& context,
   return (*results)[0].ToDoubles()[0];
 }
 
-PaddingValue LowOrUnknown(double depth) {
-  return depth < 0 ? PaddingValue::Low(depth) : PaddingValue::Unknown();
-}
-
-// a + sign * b. A subtrahend must be known itself: low numbers become high ones.
-PaddingValue LowSum(const PaddingValue& a, double sign, const PaddingValue& b) {
-  if (sign < 0 && b.kind == PaddingValue::Kind::kLow) return PaddingValue::Unknown();
-  double depth = std::min(a.Depth().value_or(0), 0.0);
-  if (b.kind != PaddingValue::Kind::kUnknown) depth += std::min(sign * b.value, 0.0);
-  return LowOrUnknown(depth);
-}
-
-PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide) {
-  const bool known = low.kind == PaddingValue::Kind::kLow &&
-                     by.kind == PaddingValue::Kind::kConstant && by.value > 0;
-  if (!known) return PaddingValue::Unknown();
-  return LowOrUnknown(divide ? low.value / by.value : low.value * by.value);
-}
-
-// Returns the padding after a function that never falls: as low as the function makes the low
-// number itself. A soft cap after a mask leaves a mask as low as the cap.
-std::optional<PaddingValue> Bent(const AxisContext& context,
-                                 absl::Span<const PaddingValue> paddings) {
-  if (!FactsOf(context.node().op).Is(kNeverFalls)) return std::nullopt;
-  std::vector<PaddingValue> at(paddings.begin(), paddings.end());
-  bool any_low = false;
-  for (PaddingValue& one : at) {
-    if (one.kind == PaddingValue::Kind::kUnknown) return PaddingValue::Unknown();
-    any_low = any_low || one.kind == PaddingValue::Kind::kLow;
-    one.kind = PaddingValue::Kind::kConstant;
-  }
-  if (!any_low) return std::nullopt;
-  const std::optional<double> depth = ComputeScalar(context, at);
-  return depth.has_value() ? LowOrUnknown(*depth) : PaddingValue::Unknown();
-}
-
-// Ids compared with the value of their padding tell where padding is: a mask.
-bool TellsPadding(const AxisContext& context) {
-  if (!IsComparison(context.node().op)) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const std::optional<double> with = context.Uniform(1 - i);
-    const AxisFlowValue& flow = context.input(i);
-    const bool tells = with.has_value() && !IsFloating(context.dtype(i)) && !flow.along.empty() &&
-                       absl::c_all_of(flow.along, [&](const Positions& one) {
-                         return one.settled && one.padding.Is(*with);
-                       });
-    if (tells) return true;
-  }
-  return false;
-}
-
 PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> paddings) {
-  if (const auto known = ComputeScalar(context, paddings)) return PaddingValue::Constant(*known);
+  if (const auto known = ComputeScalar(context, paddings)) return known;
   const std::string& op = context.node().op;
   const auto any_is = [&](double value) {
-    return absl::c_any_of(paddings, [&](const PaddingValue& one) { return one.Is(value); });
+    return absl::c_any_of(paddings, [&](const PaddingValue& one) { return one == value; });
   };
   // Rows of other requests may hold infinities, which times 0 are no number.
   const bool may_be_infinite = context.is_batch() && IsFloating(context.dtype(0));
   const bool takes_out = op == AndOp::kName || (op == MulOp::kName && !may_be_infinite);
-  if (takes_out && any_is(0)) return PaddingValue::Constant(0);
-  if (op == OrOp::kName && any_is(1)) return PaddingValue::Constant(1);
-  if (op == WhereOp::kName && paddings[0].kind == PaddingValue::Kind::kConstant) {
-    return paddings[paddings[0].value != 0 ? 1 : 2];
+  if (takes_out && any_is(0)) return 0;
+  if (op == OrOp::kName && any_is(1)) return 1;
+  if (op == WhereOp::kName) {
+    if (paddings[0].has_value()) return paddings[*paddings[0] != 0 ? 1 : 2];
+    if (paddings[1].has_value() && paddings[1] == paddings[2]) return paddings[1];
   }
-  if (op == WhereOp::kName && paddings[1].Depth().value_or(0) < 0 &&
-      paddings[2].Depth().value_or(0) < 0) {
-    if (paddings[1].is_constant() && paddings[2].Is(paddings[1].value)) return paddings[1];
-    return LowOrUnknown(std::max(*paddings[1].Depth(), *paddings[2].Depth()));
-  }
-  // An infinite number in the padding, or one that is none, stays above whatever is added.
-  for (size_t i = 0; i < paddings.size(); ++i) {
-    const bool unknown = paddings[i].kind != PaddingValue::Kind::kConstant;
-    if ((op == AddOp::kName || op == SubOp::kName) && unknown && context.input(i).unbounded) {
-      return PaddingValue::Unknown();
-    }
-  }
-  if (op == AddOp::kName) return LowSum(paddings[0], 1, paddings[1]);
-  if (op == SubOp::kName) return LowSum(paddings[0], -1, paddings[1]);
-  if (op == MulOp::kName) {
-    const PaddingValue first = Scaled(paddings[0], paddings[1], false);
-    return first.kind != PaddingValue::Kind::kUnknown ? first
-                                                      : Scaled(paddings[1], paddings[0], false);
-  }
-  if (op == DivOp::kName) return Scaled(paddings[0], paddings[1], true);
-  if (op == MinOp::kName) {
-    // Whatever the others are, the result is at most the lowest that is known.
-    PaddingValue lowest;
-    for (const PaddingValue& one : paddings) {
-      const bool lower = one.Depth().value_or(0) < lowest.Depth().value_or(0);
-      if (lower) lowest = PaddingValue::Low(*one.Depth());
-    }
-    return lowest;
-  }
-  if (const auto bent = Bent(context, paddings)) return *bent;
-  if (op == ExpOp::kName && paddings[0].kind == PaddingValue::Kind::kLow &&
-      paddings[0].value <= kOutOfReach) {
-    return PaddingValue::Constant(0);
-  }
-  if (op == CastOp::kName || op == CastLikeOp::kName || op == IdentityOp::kName ||
-      op == DropoutOp::kName)
-    return paddings[0];
-  return PaddingValue::Unknown();
+  if (op != AddOp::kName && op != SubOp::kName) return std::nullopt;
+  // An infinite number stays what it is, whatever is added, but for other infinities.
+  const auto stays = [&](size_t i) {
+    return paddings[i].has_value() && std::isinf(*paddings[i]) && !paddings[1 - i].has_value() &&
+           !context.MayBeInfinite(1 - i);
+  };
+  if (stays(0)) return paddings[0];
+  if (stays(1)) return op == AddOp::kName ? *paddings[1] : -*paddings[1];
+  return std::nullopt;
 }
 
 // Returns whether the scale of a whole tensor follows the length: "divides by the length".
@@ -176,14 +96,8 @@ bool ScalesBySize(const AxisContext& context) {
 
 void ElementwiseAxis(AxisContext& context) {
   if (ScalesBySize(context)) {
-    context.Mix("computes with a number that depends on the length of", /*guarded=*/false);
+    context.Mix("computes with a number that depends on the length of");
   }
-  Source source = Source::kConstant;
-  for (size_t i = 0; i < context.num_inputs(); ++i) {
-    source = std::max(source, context.input(i).source);
-  }
-  const bool is_mask = TellsPadding(context);
-  if (is_mask) source = std::min(source, Source::kGuards);
   AxisFlowValue flow;
   for (int64_t dim = 0; dim < context.output_rank(); ++dim) {
     Positions joint = {.dim = dim};
@@ -214,11 +128,6 @@ void ElementwiseAxis(AxisContext& context) {
       if (!found) joint.compact = positions->compact;
       joint.repeated = joint.repeated || positions->repeated;
       found = true;
-      // Places compared with a number of places that a guard gives make a mask.
-      const bool compared = source == Source::kGuards &&
-                            context.input(i).source == Source::kConstant &&
-                            !context.Uniform(i).has_value();
-      joint.guarded = joint.guarded || positions->guarded || compared || is_mask;
       joint.moved = joint.moved || positions->moved;
     }
     if (!found) continue;
@@ -230,12 +139,14 @@ void ElementwiseAxis(AxisContext& context) {
     joint.padding = Combine(context, paddings);
     for (size_t i = 0; i < context.num_inputs(); ++i) {
       const int64_t own = dim - (context.output_rank() - context.rank(i));
-      const bool taken_out = context.node().op == MulOp::kName && joint.padding.Is(0) && own >= 0;
-      if (taken_out && context.MayBeInfiniteAt(i, own)) context.Doubt(kTakesOut);
+      if (context.node().op != MulOp::kName || joint.padding != 0) break;
+      if (own >= 0 && context.MayBeInfiniteAt(i, own)) context.Doubt(kTakesOut);
+      const bool is_along = own >= 0 && context.input(i).At(own) != nullptr;
+      if (!is_along && context.MayBeInfinite(i)) joint.padding.reset();
     }
     flow.along.push_back(joint);
   }
-  context.Set(0, std::move(flow), is_mask);
+  context.Set(0, std::move(flow));
 }
 
 void KnownAxis(AxisContext&) {}

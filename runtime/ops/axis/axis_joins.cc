@@ -7,14 +7,6 @@
 #include "runtime/ops/axis/axis_rules.h"
 
 namespace reprise::ops {
-namespace {
-
-bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
-  return a.kind == b.kind && (a.kind == PaddingValue::Kind::kUnknown || a.value == b.value);
-}
-
-}  // namespace
-
 // Dim `d` of the output is the same multiple of the positions at both sizes: a few positions after
 // strides divide many sizes.
 bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
@@ -124,8 +116,7 @@ void ConcatAxis(AxisContext& context) {
         continue;
       }
       if (!joint.has_value()) joint = *positions;
-      same = same && SamePadding(positions->padding, joint->padding);
-      joint->guarded = joint->guarded || positions->guarded;
+      same = same && positions->padding == joint->padding;
       joint->moved = joint->moved || positions->moved || positions->inner != joint->inner ||
                      positions->repeated != joint->repeated || positions->extent != joint->extent;
       apart = apart || positions->parts != joint->parts || positions->compact != joint->compact;
@@ -134,14 +125,14 @@ void ConcatAxis(AxisContext& context) {
     if (d == dim && context.num_inputs() > 1) {
       std::vector<PositionPart> parts = JoinedParts(context, dim);
       if (parts.empty()) context.Doubt("sets elements before or after the positions of");
-      *joint = {.dim = d, .guarded = joint->guarded, .repeated = true, .parts = std::move(parts)};
+      *joint = {.dim = d, .repeated = true, .parts = std::move(parts)};
       joint->moved = true;
     } else if (apart || !all) {
       if (joint->IsJoined()) context.Doubt("sets elements beside joined ones of");
       joint->parts.clear();
       joint->compact = false;
     }
-    if (!all || !same || d == dim) joint->padding = PaddingValue::Unknown();
+    if (!all || !same || d == dim) joint->padding.reset();
     flow.along.push_back(*joint);
   }
   context.Set(0, std::move(flow));

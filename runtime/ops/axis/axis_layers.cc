@@ -1,107 +1,24 @@
-// Axis rules of layers: normalisations, recurrences, windows, attention.
+// Axis rules of layers: recurrences, windows, attention.
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
-#include "runtime/ops/reduce/layer_norm_op.h"
 
 namespace reprise::ops {
 namespace {
 
 void KeepWithoutPadding(AxisFlowValue& flow) {
-  for (Positions& positions : flow.along) positions.padding = PaddingValue::Unknown();
-}
-
-// Normalisations over the dims from `first` on.
-void NormFrom(AxisContext& context, int64_t first) {
-  AxisFlowValue flow;
-  for (size_t i = 0; i < context.num_inputs(); ++i) {
-    for (const Positions& positions : context.input(i).along) {
-      // Other operands of the same rank are added to the first one.
-      const bool added = context.rank(i) == context.rank(0);
-      if (!added) {
-        context.Doubt("takes weights that follow the positions of");
-        continue;
-      }
-      if (positions.dim >= first) {
-        context.Mix("takes statistics over", /*guarded=*/false);
-      }
-      if (flow.At(positions.dim) == nullptr) flow.along.push_back(positions);
-    }
-  }
-  KeepWithoutPadding(flow);
-  for (size_t o = 0; o < context.node().outputs.size(); ++o) {
-    if (!context.has_output(o)) continue;
-    AxisFlowValue one = flow;
-    std::erase_if(one.along, [&](const Positions& positions) {
-      return positions.dim >= context.output_rank(o) ||
-             context.output_shape(o)[positions.dim] != context.shape(0)[positions.dim];
-    });
-    context.Set(o, std::move(one));
-  }
+  for (Positions& positions : flow.along) positions.padding.reset();
 }
 
 }  // namespace
 
-void LastDimsNormAxis(AxisContext& context) {
-  NormFrom(context, context.Dim(LayerNormalizationOp::From(context.attributes()).axis));
-}
-// Statistics of a sample's channel, over all later dims.
-void InstanceNormAxis(AxisContext& context) { NormFrom(context, 2); }
-void GroupNormAxis(AxisContext& context) { NormFrom(context, 1); }
-
-void BatchNormAxis(AxisContext& context) {
-  AxisFlowValue flow = context.input(0);
-  KeepWithoutPadding(flow);
-  if (flow.At(1) != nullptr) context.Doubt("takes weights that follow the positions of");
-  if (context.attributes().Int("training_mode", 0) != 0 && context.AnyPositions()) {
-    context.Mix("takes statistics over", false);
-  }
-  context.Set(0, std::move(flow));
-}
-
-// Each place of a sample by itself, over its channels.
-void LocalNormAxis(AxisContext& context) {
-  AxisFlowValue flow = context.input(0);
-  KeepWithoutPadding(flow);
-  if (flow.At(1) != nullptr) context.Doubt("adds up squares over the channels, which are those of");
-  context.Set(0, std::move(flow));
-}
-
-// Each row of the first operand by itself: its result is made of all elements of the row, and of no
-// other row.
-void RowsAxis(AxisContext& context) {
-  AxisFlowValue flow = context.input(0);
-  for (const Positions& positions : context.input(0).along) {
-    if (positions.dim != 0) context.Mix("looks at all elements of", /*guarded=*/false);
-  }
-  std::erase_if(flow.along, [](const Positions& positions) { return positions.dim != 0; });
-  for (size_t i = 1; i < context.num_inputs(); ++i) {
-    if (!context.input(i).along.empty()) {
-      context.Doubt("takes weights that follow the positions of");
-    }
-  }
-  KeepWithoutPadding(flow);
-  for (size_t o = 0; o < context.node().outputs.size(); ++o) {
-    if (context.has_output(o)) context.Set(o, flow);
-  }
-}
-
-// Each element by itself, beside a list that has no positions.
-void CategoriesAxis(AxisContext& context) {
-  AxisFlowValue flow = context.input(0);
-  if (!context.input(1).along.empty()) context.Doubt("takes weights that follow the positions of");
-  KeepWithoutPadding(flow);
-  context.Set(0, std::move(flow));
-}
-
-// The scale of the whole tensor comes from its range, which always holds 0.
+// Takes the scale of the whole tensor from its range, which always holds 0.
 void DynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (const Positions& positions : flow.along) {
-    if (!positions.padding.Is(0)) {
-      context.Mix("takes its scale from the range of all elements over", /*guarded=*/false);
+    if (positions.padding != 0) {
+      context.Mix("takes its scale from the range of all elements over");
     }
   }
   KeepWithoutPadding(flow);
@@ -125,26 +42,15 @@ void SegmentDynamicQuantizeAxis(AxisContext& context) {
   context.Set(2, std::move(lines));
 }
 
-// A mask may be an operand, or later positions may be left out: of the keys. Rows of queries
-// are there in the result, and no mask acts on rows past the end.
+// Products and a softmax tell what it does (Canonicalize). Rows of queries are there in the result.
 void AttentionAxis(AxisContext& context) {
   if (!context.AnyPositions()) return;
-  const Attributes& attributes = context.attributes();
-  const bool looks_back =
-      attributes.Int("is_causal", 0) != 0 || attributes.Int("unidirectional", 0) != 0;
-  const bool over_batch_alone = context.input(0).along.size() == 1 &&
-                                context.input(0).along[0].dim == 0 && context.rank(0) >= 3;
-  if (looks_back || over_batch_alone || context.AnyGuarded() || context.num_inputs() > 3) {
-    context.Doubt("attends over");
-  } else {
-    context.Mix("attends over", false);
-  }
+  context.Doubt("attends over");
   if (context.output_rank() != context.rank(0)) return;
   AxisFlowValue rows;
   for (Positions positions : context.input(0).along) {
     if (context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) continue;
-    positions.padding = PaddingValue::Unknown();
-    positions.guarded = false;
+    positions.padding.reset();
     rows.along.push_back(positions);
   }
   context.Set(0, std::move(rows));
@@ -160,12 +66,11 @@ void RecurrentAxis(AxisContext& context) {
   AxisFlowValue states, last;
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim == 2) {
-      context.Mix("mixes its channels, which are the positions of", positions.guarded);
+      context.Mix("mixes its channels, which are the positions of");
       continue;
     }
     if (positions.dim != time) {
       Positions at = {.inner = positions.inner,
-                      .guarded = positions.guarded,
                       .moved = positions.moved,
                       .repeated = positions.repeated,
                       .extent = positions.extent};
@@ -182,23 +87,20 @@ void RecurrentAxis(AxisContext& context) {
     } else if (has_lengths) {
       context.Doubt("runs as far as its lengths say over");
     } else if (direction != "forward") {
-      context.Mix(absl::StrCat("runs from the end, where the padding is (", direction, "), over"),
-                  false);
+      context.Mix(absl::StrCat("runs from the end, where the padding is (", direction, "), over"));
     } else if (context.is_batch()) {
-      context.Mix("runs over", false);
+      context.Mix("runs over");
     } else if (context.IsRead(1) || context.IsRead(2)) {
-      context.Mix("ends in a state that has seen all of", positions.guarded);
+      context.Mix("ends in a state that has seen all of");
     } else if (positions.moved || positions.repeated) {
       context.Doubt("runs over");
     }
     // Behind its length a row's states are zeros.
-    states.along.push_back(
-        {.dim = batch_first ? 1 : 0,
-         .padding = own_lengths ? PaddingValue::Constant(0) : PaddingValue::Unknown(),
-         .guarded = positions.guarded || (has_lengths && !own_lengths),
-         .moved = positions.moved,
-         .repeated = positions.repeated,
-         .extent = positions.extent});
+    states.along.push_back({.dim = batch_first ? 1 : 0,
+                            .padding = own_lengths ? PaddingValue(0) : std::nullopt,
+                            .moved = positions.moved,
+                            .repeated = positions.repeated,
+                            .extent = positions.extent});
   }
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     const bool of_rows = i == 4 || i == 5 || i == 6;  // lengths and states
@@ -223,7 +125,7 @@ struct LineOfWindows {
   bool rounds_up = false;
 
   bool IsElementwise() const { return reach == 0 && stride == 1 && before == 0 && behind == 0; }
-  // A request's last window may hold elements past its end.
+  // Returns whether a request's last window may hold elements past its end.
   bool LeavesEnd() const { return behind > 0 || (rounds_up && stride > 1); }
   Extent Through(const Extent& extent) const {
     const int64_t added = before + behind - reach - 1 + stride;
@@ -237,10 +139,9 @@ bool IsNothing(const AxisContext& context, const Positions& positions, Nothing n
   const PaddingValue& padding = positions.padding;
   switch (nothing) {
     case Nothing::kZero:
-      return padding.Is(0);
+      return padding == 0;
     case Nothing::kLowest:
-      return padding.Is(-std::numeric_limits<double>::infinity()) ||
-             (padding.Is(0) && context.input(0).nonnegative);
+      return padding == -kInfinity || (padding == 0 && context.input(0).nonnegative);
     case Nothing::kNone:
       return false;
   }
@@ -251,7 +152,7 @@ bool IsNothing(const AxisContext& context, const Positions& positions, Nothing n
 Positions ThroughWindows(AxisContext& context, const Positions& positions,
                          const LineOfWindows& line, bool explicit_pads, Nothing nothing) {
   Positions out = positions;
-  out.padding = PaddingValue::Unknown();
+  out.padding.reset();
   if (line.IsElementwise() && explicit_pads) return out;
   out.parts.clear();
   out.compact = false;
@@ -273,15 +174,16 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
     out.moved = true;
     return out;
   }
+  // Weights times the zeros past the end.
+  const bool by_infinite = nothing == Nothing::kZero && context.MayBeInfinite(1);
+  if (line.LeavesEnd() && by_infinite) context.Doubt(kTakesOut);
   if (line.LeavesEnd() && !IsNothing(context, positions, nothing)) {
     const int64_t ahead = line.reach - line.before;
     const std::string how =
         line.stride != 1 ? in_strides
                          : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
                                         " ahead, past the end of");
-    // Numbers of clients may lie below the padding under a mask, which is measured in vain.
-    const bool below = nothing == Nothing::kLowest && context.input(0).may_be_low;
-    below ? context.SeeLength(how) : context.Look(how, positions);
+    context.Look(how, positions);
   }
   out.extent = line.Through(positions.extent).AtMultiplesOf(context.step());
   if (!context.OutputHas(out.extent, positions.dim)) {
@@ -321,7 +223,7 @@ void WindowsAxis(AxisContext& context, Nothing nothing) {
       context.Doubt("mixes its channels, which follow the positions of");
     } else if (d < 0) {
       flow.along.push_back(positions);
-      flow.along.back().padding = PaddingValue::Unknown();
+      flow.along.back().padding.reset();
     } else {
       const bool rounds_up = attributes.Int("ceil_mode", 0) != 0 && strides[d] != 1;
       // Where averages round up, elements after the pads count for some of them.
@@ -346,8 +248,8 @@ void ConvAxis(AxisContext& context) {
   }
   WindowsAxis(context, Nothing::kZero);
 }
-// An element is spread over a window, the result begins and ends where attributes say: a request's
-// last positions meet its padding, whose contents are for the measurement to see.
+// Spreads an element over a window, the result begins and ends where attributes say: a request's
+// last positions meet its padding.
 void ConvTransposeAxis(AxisContext& context) {
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (!context.input(i).along.empty()) return UnknownAxis(context);
@@ -359,7 +261,7 @@ void ConvTransposeAxis(AxisContext& context) {
       continue;
     }
     flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
     if (positions.dim == 0) continue;
     context.Doubt("spreads over windows the elements of");
     flow.along.back().moved = true;
@@ -386,26 +288,12 @@ void GlobalPoolAxis(AxisContext& context) {
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim < 2) {
       flow.along.push_back(positions);
-      flow.along.back().padding = PaddingValue::Unknown();
+      flow.along.back().padding.reset();
       continue;
     }
-    const bool low = context.node().op == "GlobalMaxPool" &&
-                     positions.padding.Depth().has_value() &&
-                     *positions.padding.Depth() <= kWeakestMask;
-    if (low && !IsOutOfReach(context, positions.padding)) {
-      BlameReach(context, "takes the largest", positions.padding);
-    } else if (low) {
-      context.Doubt("takes the largest under a mask over");
-      if (*positions.padding.Depth() > kOutOfReach) {
-        context.MayShow("takes the largest under a mask that numbers of a request may reach, over");
-      }
-    } else if (context.node().op == "GlobalMaxPool" && positions.padding.Is(0) &&
-               context.input(0).nonnegative) {
-      // Zeros are never the largest then.
-    } else {
-      const bool may_be = context.node().op == "GlobalMaxPool" && MayBeMasked(positions);
-      context.Mix("pools over", may_be);
-    }
+    const bool fine =
+        context.node().op == "GlobalMaxPool" && IsNothing(context, positions, Nothing::kLowest);
+    if (!fine) context.Mix("pools over");
   }
   context.Set(0, std::move(flow));
 }

@@ -16,7 +16,7 @@ AxisFlowValue AlongRows(const AxisContext& context, size_t i) {
   AxisFlowValue flow;
   if (const Positions* rows = context.input(i).At(0)) {
     flow.along.push_back(*rows);
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
   }
   return flow;
 }
@@ -26,9 +26,9 @@ AxisFlowValue AlongRows(const AxisContext& context, size_t i) {
 void LiveExtentAxis(AxisContext& context) {
   AxisFlowValue flow = AlongRows(context, kLive);
   if (const Positions* live = context.input(kLive).At(1)) {
-    const bool ends = live->guarded && live->padding.Is(0) && live->extent.is_whole() &&
-                      live->inner == 1 && !live->moved && !live->repeated;
-    if (!ends) context.Mix("counts without knowing where they end the positions of", false);
+    const bool ends = live->padding == 0 && live->extent.is_whole() && live->inner == 1 &&
+                      !live->moved && !live->repeated;
+    if (!ends) context.Mix("counts without knowing where they end the positions of");
     flow.counts = Extent{.offset = context.attributes().Int("offset", 0),
                          .stride = context.attributes().Int("stride", 1)}
                       .AtMultiplesOf(context.step());
@@ -36,7 +36,7 @@ void LiveExtentAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// The rows of the extents lie along the rows of the data, each for the same number of them.
+// Checks that the rows of the extents lie along the rows of the data, in equal numbers.
 void CheckRows(AxisContext& context, size_t extents = kExtents) {
   const Positions* rows = context.input(0).At(0);
   const Positions* own = context.input(extents).At(0);
@@ -45,7 +45,7 @@ void CheckRows(AxisContext& context, size_t extents = kExtents) {
                                           !own->moved && !rows->repeated && !own->repeated &&
                                           context.shape(0)[0] / rows->inner ==
                                               context.shape(extents)[0] / own->inner));
-  if (!paired) context.Mix("fills rows by the ends of others, along", /*guarded=*/false);
+  if (!paired) context.Mix("fills rows by the ends of others, along");
 }
 
 void LiveFillAxis(AxisContext& context) {
@@ -59,25 +59,19 @@ void LiveFillAxis(AxisContext& context) {
     const bool here = positions.dim == dim;
     if (here && counts == positions.extent && positions.inner == 1 && !positions.moved &&
         !positions.repeated) {
-      positions.padding = PaddingValue::Constant(value);
-      positions.guarded = false;
+      positions.padding = value;
       filled = true;
     } else if (here && (counts.has_value() || !context.is_batch())) {
       context.Doubt("fills another part than what lies behind the end of");
-      positions.padding = PaddingValue::Unknown();
-    } else if (!positions.padding.Is(value)) {
-      positions.padding = PaddingValue::Unknown();
+      positions.padding.reset();
+    } else if (positions.padding != value) {
+      positions.padding.reset();
     }
   }
   if (counts.has_value() && !filled) context.Doubt("fills elements by the number of positions of");
-  // Where a window hides keys a query may see none but keys past the end.
-  if (filled && std::isinf(value) && flow.structure == Structure::kAny) {
-    context.Doubt("hides what a table of the model may have left, along");
-  }
   const bool alone = flow.along.size() == 1;
   context.Set(0, std::move(flow));
-  if (filled && alone) context.SetUnbounded(0, std::isinf(value));
-  if (std::isinf(value)) context.SetUnbounded(0, true);
+  if (filled && alone && !std::isinf(value)) context.SetUnbounded(0, false);
 }
 
 void LiveMaskAxis(AxisContext& context) {
@@ -85,14 +79,13 @@ void LiveMaskAxis(AxisContext& context) {
   const int64_t last = context.output_rank() - 1;
   AxisFlowValue flow = AlongRows(context, 0);
   if (counts.has_value() && context.OutputHas(*counts, last)) {
-    flow.along.push_back({.dim = last,
-                          .padding = PaddingValue::Constant(context.attributes().Float("value", 0)),
-                          .extent = *counts});
+    flow.along.push_back(
+        {.dim = last, .padding = context.attributes().Float("value", 0), .extent = *counts});
   } else if (counts.has_value()) {
     context.Doubt("hides another part than what lies behind the end of");
   } else if (const auto extent = context.OutputExtent(last); extent.has_value()) {
     // Numbers of each row say which positions it hides, and no other position has a say.
-    flow.along.push_back({.dim = last, .padding = PaddingValue::Unknown(), .extent = *extent});
+    flow.along.push_back({.dim = last, .padding = std::nullopt, .extent = *extent});
   } else if (context.output_shape()[last] != context.larger_output_shape()[last]) {
     context.Doubt("hides positions that are not known to be those of");
   }
@@ -163,8 +156,8 @@ std::vector<PositionPart> CompactedParts(const AxisContext& context) {
 
 }  // namespace
 
-// Each row's own elements in front, in their order: how many of them come before another one is
-// told by places before the end alone, so that nothing past it has a say.
+// Moves each row's own elements to the front, in their order: how many of them come before another
+// one is told by places before the end alone, so that nothing past it has a say.
 void LiveCompactAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
   AxisFlowValue flow = context.input(0);
@@ -182,7 +175,7 @@ void LiveCompactAxis(AxisContext& context) {
   }
   bool compacted = false;
   for (Positions& positions : flow.along) {
-    if (!positions.padding.Is(0)) positions.padding = PaddingValue::Unknown();
+    if (positions.padding != 0) positions.padding.reset();
     if (positions.dim != dim) continue;
     const std::vector<PositionPart> parts = CompactedParts(context);
     if (parts.empty() || positions.KnownParts() != parts) {
@@ -192,7 +185,7 @@ void LiveCompactAxis(AxisContext& context) {
       positions.moved = true;
       continue;
     }
-    positions = {.dim = dim, .padding = PaddingValue::Constant(0), .moved = true, .compact = true};
+    positions = {.dim = dim, .padding = 0, .moved = true, .compact = true};
     compacted = true;
   }
   if (any_counts && !compacted) context.Doubt("moves elements by the number of positions of");

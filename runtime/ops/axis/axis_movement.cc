@@ -46,8 +46,7 @@ void ExpandAxis(AxisContext& context) {
                extent.has_value() &&
                context.output_shape()[d] != context.larger_output_shape()[d]) {
       flow.along.push_back({.dim = d,
-                            .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
-                                                           : PaddingValue::Unknown(),
+                            .padding = uniform.has_value() ? PaddingValue(*uniform) : std::nullopt,
                             .extent = *extent});
     }
   }
@@ -72,10 +71,10 @@ void TileAxis(AxisContext& context) {
                             (*larger)[d] == context.larger_axis_size() &&
                             context.shape(0)[d] == context.larger_shape(0)[d];
       if (!one_each) return UnknownAxis(context);
-      flow.along.push_back({.dim = d,
-                            .inner = context.shape(0)[d],
-                            .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
-                                                           : PaddingValue::Unknown()});
+      flow.along.push_back(
+          {.dim = d,
+           .inner = context.shape(0)[d],
+           .padding = uniform.has_value() ? PaddingValue(*uniform) : std::nullopt});
     }
   }
   context.Set(0, std::move(flow));
@@ -146,15 +145,13 @@ void SliceAxis(AxisContext& context) {
       const std::optional<Extent> extent = steps[i] == 1 ? context.OutputExtent(dim) : std::nullopt;
       const bool grows = extent.has_value() && extent->is_whole();
       if (extent.has_value() && start == larger_start) {
-        // Along two dims it may be a mask, whose elements are not known here.
-        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty(), .extent = *extent});
-        if (flow.along.size() > 1) flow.along[0].guarded = true;
+        flow.along.push_back({.dim = dim, .extent = *extent});
       } else if (grows && end == size && larger_end == larger && flow.along.empty()) {
         context.Doubt("takes the last elements of a table, as many as there are positions of");
         flow.along.push_back({.dim = dim});
         flow.shifted = dim;
       } else {
-        context.SeeLength("cuts a table where the length says, by");
+        context.Mix("cuts a table where the length says, by");
       }
       continue;
     }
@@ -169,11 +166,11 @@ void SliceAxis(AxisContext& context) {
       context.Look("turns round", *positions);
     } else if (rest.has_value() && context.OutputHas(*rest, dim)) {
       // The rest begins as the request's rest does, and ends the same distance before its end.
-      if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
+      if ((*ends)[i] < 0) kept.padding.reset();
       kept.extent = *rest;
       continue;
     } else if (!same_start) {
-      context.SeeLength("takes elements counted from the end of");
+      context.Mix("takes elements counted from the end of");
     } else if (start == 0 && end == larger_end && end <= positions->inner && !context.is_batch() &&
                !positions->repeated && !positions->moved) {
       Erase(flow, dim);  // The first position: every request has it.
@@ -198,16 +195,15 @@ void GatherAxis(AxisContext& context) {
   }
   for (const Positions& positions : context.input(1).along) {
     Positions looked_up = AlongDim(positions, positions.dim + dim);
-    looked_up.padding = PaddingValue::Unknown();
+    looked_up.padding.reset();
     // The element of the table at a known index is known where the table is.
     const Tensor* table = context.constant(0);
-    if (positions.padding.kind == PaddingValue::Kind::kConstant && table != nullptr &&
-        table->shape().size() == 1) {
+    if (positions.padding.has_value() && table != nullptr && table->shape().size() == 1) {
       const std::vector<double> values = table->ToDoubles();
-      const double index = positions.padding.value;
+      const double index = *positions.padding;
       const double at = index < 0 ? index + static_cast<double>(values.size()) : index;
       if (at >= 0 && at < static_cast<double>(values.size())) {
-        looked_up.padding = PaddingValue::Constant(values[static_cast<size_t>(at)]);
+        looked_up.padding = values[static_cast<size_t>(at)];
       }
     }
     flow.along.push_back(looked_up);
@@ -221,11 +217,11 @@ void GatherAxis(AxisContext& context) {
     if (!indices && context.TakesFromRequest(1, *picked)) {
       // No place lies in the padding.
     } else if (!indices && context.MayCountFromEnd(1)) {
-      context.SeeLength(kMayCount);
+      context.Mix(kMayCount);
     } else if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
     } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
-      context.SeeLength("takes elements counted from the end of");
+      context.Mix("takes elements counted from the end of");
     } else if (context.is_batch() || absl::c_any_of(*indices, not_first)) {
       context.Doubt("takes some of the positions of");  // A short request has no such position.
     }
@@ -237,16 +233,15 @@ void GatherAxis(AxisContext& context) {
 void TriluAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
-    if (!positions.padding.Is(0)) positions.padding = PaddingValue::Unknown();
+    if (positions.padding != 0) positions.padding.reset();
   }
   if (flow.along.size() == 2 && context.attributes().Int("upper", 1) == 0) {
     // Keys past the end lie past the diagonal for every query that is not. See axis_flow.cc.
     const auto k = context.has_input(1) ? context.integers(1) : std::vector<int64_t>{0};
     const bool last_two = flow.along[0].dim == context.rank(0) - 2;
     if (k && !k->empty() && (*k)[0] == 0 && last_two) {
-      flow.along[1].padding = PaddingValue::Constant(0);
+      flow.along[1].padding = 0;
     }
-    flow.structure = Structure::kKeepsFirst;
   }
   if (context.is_batch() && !flow.along.empty())
     context.Doubt("puts zeros where the place says, in");
@@ -283,8 +278,7 @@ void GatherElementsAxis(AxisContext& context) {
       context.Doubt("picks by data among the positions of");
       found.moved = true;
     }
-    found.padding = PaddingValue::Unknown();
-    found.guarded = found.guarded || (at != nullptr && at->guarded);
+    found.padding.reset();
     flow.along.push_back(found);
   }
   context.Set(0, std::move(flow));
@@ -310,7 +304,7 @@ bool PicksRows(AxisContext& context) {
   AxisFlowValue flow;
   for (const Positions& positions : context.input(1).along) {
     flow.along.push_back(AlongDim(positions, positions.dim));
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
   }
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim > 0) flow.along.push_back(AlongDim(positions, positions.dim + columns - 1));
@@ -361,7 +355,7 @@ bool PutsRows(AxisContext& context) {
     }
     if (to == nullptr) continue;
     flow.along.push_back(*to);
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
   }
   context.Set(0, std::move(flow));
   return true;
@@ -377,8 +371,7 @@ void DataAxis(AxisContext& context) {
     AxisFlowValue flow;
     for (const Positions& positions : context.input(0).along) {
       Positions kept = AlongDim(positions, positions.dim);
-      kept.padding = PaddingValue::Unknown();
-      kept.settled = false;
+      kept.padding.reset();
       flow.along.push_back(kept);
     }
     return context.Set(0, std::move(flow));
@@ -387,31 +380,31 @@ void DataAxis(AxisContext& context) {
   if (op == GatherElementsOp::kName || op == ScatterElementsOp::kName) {
     const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
     const bool meets = context.input(0).At(dim) != nullptr;
-    if (meets && context.MayCountFromEnd(1)) context.SeeLength(kMayCount);
+    if (meets && context.MayCountFromEnd(1)) context.Mix(kMayCount);
   } else if (context.rank(1) > 0) {
     const int64_t first = op == GatherNdOp::kName ? context.attributes().Int("batch_dims", 0) : 0;
     for (int64_t column = 0; column < context.shape(1).back(); ++column) {
       const bool meets = context.input(0).At(first + column) != nullptr;
-      if (meets && context.MayCountFromEnd(1, column)) context.SeeLength(kMayCount);
+      if (meets && context.MayCountFromEnd(1, column)) context.Mix(kMayCount);
     }
   }
   if (context.AnyPositions()) context.Doubt("picks by data among the positions of");
 }
 
-// Each place becomes a line of zeros, as many as the depth says, with a one in it.
+// Turns each place into a line of zeros, as many as the depth says, with a one in it.
 void OneHotAxis(AxisContext& context) {
   const int64_t rank = context.output_rank();
   const int64_t attribute = context.attributes().Int("axis", -1);
   const int64_t dim = attribute < 0 ? attribute + rank : attribute;
   if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
     const bool counts = context.OutputGrows(dim) && context.MayCountFromEnd(0);
-    if (counts) context.SeeLength(kMayCount);
+    if (counts) context.Mix(kMayCount);
     return UnknownAxis(context);
   }
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     flow.along.push_back(AlongDim(positions, positions.dim + (positions.dim >= dim ? 1 : 0)));
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
   }
   context.Set(0, std::move(flow));
 }

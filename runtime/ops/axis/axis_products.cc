@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kSums[] = "adds up products over";
 
-// The two operands of a product: `a` is [..., m, k], `b` (operand `second`) is [..., k, n], or
+// Multiplies two operands: `a` is [..., m, k], `b` (operand `second`) is [..., k, n], or
 // vectors. `keeps_zeros`: nothing else is added, so that zeros times anything stay zeros.
 void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t second,
              bool keeps_zeros) {
@@ -27,25 +27,22 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
   const Positions* a_meets = context.input(0).At(a_inner);
   const Positions* b_meets = context.input(second).At(b_inner);
   if (a_meets != nullptr || b_meets != nullptr) {
-    const bool zeros = keeps_zeros && ((a_meets != nullptr && a_meets->padding.Is(0)) ||
-                                       (b_meets != nullptr && b_meets->padding.Is(0)));
-    const bool may_be = (a_meets != nullptr && MayBeZeros(*a_meets)) ||
-                        (b_meets != nullptr && MayBeZeros(*b_meets));
-    if (!zeros) context.Mix(kSums, may_be);
+    const bool zeros = keeps_zeros && ((a_meets != nullptr && a_meets->padding == 0) ||
+                                       (b_meets != nullptr && b_meets->padding == 0));
+    if (!zeros) context.Mix(kSums);
     if (zeros &&
         (context.MayBeInfiniteAt(0, a_inner) || context.MayBeInfiniteAt(second, b_inner))) {
       context.Doubt(kTakesOut);
     }
   }
   AxisFlowValue flow;
-  const auto add = [&](int64_t dim, const Positions& from) {
-    // Zeros make zeros; any other padding becomes unknown in a product.
-    const bool zeros = keeps_zeros && from.padding.Is(0);
-    const PaddingValue padding = zeros ? from.padding : PaddingValue::Unknown();
+  const auto add = [&](int64_t dim, const Positions& from, size_t other) {
+    // Zeros make zeros of finite numbers; any other padding becomes unknown in a product.
+    const bool zeros = keeps_zeros && from.padding == 0 && !context.MayBeInfinite(other);
+    const PaddingValue padding = zeros ? from.padding : std::nullopt;
     for (Positions& known : flow.along) {
       if (known.dim != dim) continue;
-      if (padding.Is(0)) known.padding = padding;
-      known.guarded = known.guarded || from.guarded;
+      if (padding == 0) known.padding = padding;
       known.moved = known.moved || from.moved || known.inner != from.inner ||
                     known.repeated != from.repeated || known.extent != from.extent;
       return;
@@ -59,13 +56,13 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim == a_inner) continue;
     const bool is_row = rank_a > 1 && positions.dim >= rank_a - 2;
-    add(is_row ? rows_at : positions.dim + (rows_at - (rank_a - 2)), positions);
+    add(is_row ? rows_at : positions.dim + (rows_at - (rank_a - 2)), positions, second);
   }
   const int64_t batch_shift = (rank_a == 1 ? rank - 1 : rank - 2) - (rank_b - 2);
   for (const Positions& positions : context.input(second).along) {
     if (positions.dim == b_inner) continue;
     const bool is_column = rank_b > 1 && positions.dim >= rank_b - 2;
-    add(is_column ? rank - 1 : positions.dim + batch_shift, positions);
+    add(is_column ? rank - 1 : positions.dim + batch_shift, positions, 0);
   }
   context.Set(0, std::move(flow));
 }
@@ -95,7 +92,8 @@ void GemmAxis(AxisContext& context) {
 
 namespace {
 
-// Zero points of the lines of a: element i belongs to position i, where a has its positions.
+// Returns whether zero points are of the lines of a: element i belongs to position i, where a has
+// its positions.
 bool ZeroPointsFollowLines(const AxisContext& context) {
   constexpr size_t kZeroPoint = 2;
   if (!context.has_input(kZeroPoint) || context.input(kZeroPoint).along.empty()) return true;
@@ -143,12 +141,10 @@ void EinsumAxis(AxisContext& context) {
       const auto [known, is_new] = letters.emplace(letter, positions);
       Positions& joint = known->second;
       if (is_new) {
-        if (!joint.padding.Is(0)) joint.padding = PaddingValue::Unknown();
+        if (joint.padding != 0) joint.padding.reset();
         continue;
       }
-      if (positions.padding.Is(0)) joint.padding = positions.padding;
-      joint.guarded = joint.guarded || positions.guarded;
-      joint.settled = joint.settled && positions.settled;
+      if (positions.padding == 0) joint.padding = positions.padding;
       joint.moved = joint.moved || positions.moved || joint.inner != positions.inner ||
                     joint.repeated != positions.repeated || joint.extent != positions.extent;
     }
@@ -158,28 +154,15 @@ void EinsumAxis(AxisContext& context) {
     if (dim != std::string::npos) {
       flow.along.push_back(positions);
       flow.along.back().dim = static_cast<int64_t>(dim);
-    } else if (!positions.padding.Is(0)) {
-      context.Mix(kSums, MayBeZeros(positions));
+    } else if (positions.padding != 0) {
+      context.Mix(kSums);
     }
-    for (size_t i = 0; i < terms.size() && positions.padding.Is(0); ++i) {
+    for (size_t i = 0; i < terms.size() && positions.padding == 0; ++i) {
       const size_t own = terms[i].find(letter);
-      const bool infinite =
-          own != std::string::npos && context.MayBeInfiniteAt(i, static_cast<int64_t>(own));
+      const bool infinite = own != std::string::npos
+                                ? context.MayBeInfiniteAt(i, static_cast<int64_t>(own))
+                                : context.MayBeInfinite(i);
       if (infinite) context.Doubt(kTakesOut);
-    }
-  }
-  context.Set(0, std::move(flow));
-}
-
-// Weights of a known number of columns: the last dim meets, the others stay.
-void LastDimProductAxis(AxisContext& context) {
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(0).along) {
-    if (positions.dim == context.rank(0) - 1) {
-      context.Mix(kSums, MayBeZeros(positions));
-    } else {
-      flow.along.push_back(positions);
-      flow.along.back().padding = PaddingValue::Unknown();
     }
   }
   context.Set(0, std::move(flow));

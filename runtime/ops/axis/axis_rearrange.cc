@@ -9,6 +9,7 @@ namespace reprise::ops {
 namespace {
 
 constexpr char kLeaves[] = "moves elements across the positions of";
+constexpr char kLooksUp[] = "looks up places among the positions of";
 
 // Sets result 0 to operand 0, whose positions along other dims than `kept` are moved in a way that
 // is not known.
@@ -21,7 +22,7 @@ void KeepDims(AxisContext& context, Kept kept) {
     positions.moved = true;
     positions.parts.clear();
     positions.compact = false;
-    positions.padding = PaddingValue::Unknown();
+    positions.padding.reset();
   }
   context.Set(0, std::move(flow));
 }
@@ -32,7 +33,7 @@ AxisFlowValue AlongFirst(const AxisContext& context, size_t i, int64_t dims) {
   for (const Positions& positions : context.input(i).along) {
     if (positions.dim >= dims) continue;
     flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
+    flow.along.back().padding.reset();
   }
   return flow;
 }
@@ -77,14 +78,14 @@ void PlanesAxis(AxisContext& context) {
   KeepDims(context, [](int64_t dim) { return dim == 0; });
 }
 
-// Each row is turned up to its own length, which is no longer than the row: elements after it stay.
+// Turns each row up to its own length, which is no longer than the row: elements after it stay.
 void ReverseSequenceAxis(AxisContext& context) {
   constexpr size_t kLengths = 1;
   const int64_t rows = context.Dim(context.attributes().Int("batch_axis", 1));
   const int64_t time = context.Dim(context.attributes().Int("time_axis", 0));
   const AxisFlowValue& x = context.input(0);
   if (context.is_batch()) {
-    if (x.At(time) != nullptr) context.Mix("turns round", /*guarded=*/false);
+    if (x.At(time) != nullptr) context.Mix("turns round");
     if (!HasRowsOf(context, kLengths, x.At(rows)) || context.input(kLengths).own_place) {
       context.Doubt("turns rows by the lengths of others, along");
     }
@@ -99,12 +100,12 @@ void ReverseSequenceAxis(AxisContext& context) {
   }
   AxisFlowValue flow = x;
   for (Positions& positions : flow.along) {
-    if (positions.dim == time) positions.padding = PaddingValue::Unknown();
+    if (positions.dim == time) positions.padding.reset();
   }
   context.Set(0, std::move(flow));
 }
 
-// Each token's embeddings, the one of its place among them, and the sum of each row of the mask.
+// Adds up each token's embeddings, the one of its place among them, and each row of the mask.
 void EmbedLayerNormAxis(AxisContext& context) {
   constexpr size_t kIds = 0, kFirstTable = 2, kMask = 7, kPlaces = 8;
   for (size_t i = kFirstTable; i < context.num_inputs(); ++i) {
@@ -114,17 +115,19 @@ void EmbedLayerNormAxis(AxisContext& context) {
     }
   }
   AxisFlowValue tokens = AlongFirst(context, kIds, 2);
-  if (absl::c_any_of(tokens.along,
-                     [](const Positions& one) { return one.moved || one.repeated; })) {
-    context.Doubt("looks up places among the positions of");
+  // Requests of a batch lie anywhere, also where each token has its place by where it lies.
+  const bool by_index = context.is_batch() && tokens.At(1) != nullptr;
+  if (by_index || absl::c_any_of(tokens.along,
+                                 [](const Positions& one) { return one.moved || one.repeated; })) {
+    context.Doubt(kLooksUp);
   }
   AxisFlowValue counts;
   if (context.has_input(kMask)) {
     for (const Positions& positions : context.input(kMask).along) {
       if (positions.dim == 0) {
         counts.along.push_back(positions);
-      } else if (context.IsRead(1) && !positions.padding.Is(0)) {
-        context.Mix("adds up", positions.guarded);
+      } else if (context.IsRead(1) && positions.padding != 0) {
+        context.Mix("adds up");
       }
     }
   } else if (const Positions* rows = context.input(kIds).At(0)) {
@@ -139,10 +142,10 @@ void EmbedLayerNormAxis(AxisContext& context) {
 void RotaryAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
-    if (positions.dim == context.rank(0) - 1) context.Mix("turns pairs of", /*guarded=*/false);
-    if (positions.moved || positions.repeated)
-      context.Doubt("looks up places among the positions of");
-    positions.padding = PaddingValue::Unknown();
+    if (positions.dim == context.rank(0) - 1) context.Mix("turns pairs of");
+    const bool by_index = context.is_batch() && positions.dim != 0;
+    if (by_index || positions.moved || positions.repeated) context.Doubt(kLooksUp);
+    positions.padding.reset();
   }
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     for (const Positions& positions : context.input(i).along) {
@@ -155,6 +158,31 @@ void RotaryAxis(AxisContext& context) {
     }
   }
   context.Set(0, std::move(flow));
+}
+
+// Keeps one map a row of the batch. A longer image has other places.
+void AffineGridAxis(AxisContext& context) {
+  constexpr size_t kTheta = 0, kSizes = 1;
+  AxisFlowValue flow;
+  const auto size = context.integers(kSizes), larger = context.larger_integers(kSizes);
+  const bool known = size.has_value() && larger.has_value() && size->size() == larger->size();
+  if (!known || !std::equal(size->begin() + 2, size->end(), larger->begin() + 2)) {
+    context.Doubt("counts places between both ends of");
+  }
+  for (const Positions& positions : context.input(kTheta).along) {
+    if (positions.dim > 0) {
+      context.Doubt("takes maps that follow the positions of");
+      continue;
+    }
+    flow.along.push_back(positions);
+    flow.along.back().padding.reset();
+  }
+  context.Set(0, std::move(flow));
+}
+
+// Indices say where an element goes, in the result of all rows.
+void MaxUnpoolAxis(AxisContext& context) {
+  if (context.AnyPositions()) context.Doubt("puts elements wherever numbers say over");
 }
 
 }  // namespace reprise::ops

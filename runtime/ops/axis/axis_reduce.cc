@@ -1,13 +1,13 @@
 // Axis rules of reductions, choices and sums along a dim.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/reduce/arg_op.h"
 #include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
@@ -15,39 +15,13 @@
 namespace reprise::ops {
 namespace {
 
-// The lowest numbers of float16 are the lowest that a mask may have there.
-constexpr double kOutOfReachOfHalf = -6e4;
-
-// Returns whether the padding is low enough for `what` to pass over it; where it may not be,
-// measuring decides. A measurement draws no numbers as low as a weak mask.
-bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
-  const std::optional<double> depth = positions.padding.Depth();
-  if (!depth.has_value() || *depth > kWeakestMask) return false;
-  const bool added = positions.padding.kind == PaddingValue::Kind::kLow;
-  if (*depth > (added ? kStrong : kOutOfReach)) {
-    const std::string how =
-        absl::StrCat(what, " under a mask of ", *depth, ", which holds while scores ",
-                     added ? "stay closer together" : "are higher", ", over");
-    context.Doubt(how);
-    const bool is_half = context.dtype(0) == DType::kFloat16;
-    if (*depth > (is_half ? kOutOfReachOfHalf : kOutOfReach)) context.MayShow(how);
-  }
-  return true;
-}
-
-// How low a mask is that is there and does not do.
-std::optional<double> Weakness(const Positions& positions) {
-  const std::optional<double> depth = positions.padding.Depth();
-  return depth.has_value() && *depth < 0 ? depth : std::nullopt;
-}
-
-// The flow after dims are gone (or are 1, with `keep`).
+// Returns the flow after dims are gone (or are 1, with `keep`).
 AxisFlowValue Without(const AxisFlowValue& flow, const std::vector<int64_t>& dims, bool keep) {
   AxisFlowValue result;
   for (const Positions& positions : flow.along) {
     if (absl::c_linear_search(dims, positions.dim)) continue;
     Positions left = positions;
-    left.padding = PaddingValue::Unknown();
+    left.padding.reset();
     if (!keep) {
       left.dim -= absl::c_count_if(dims, [&](int64_t dim) { return dim < positions.dim; });
     }
@@ -69,182 +43,118 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
   return dims;
 }
 
-// kLow: for the largest of them; kLowest: for their exponentials, to which zeros count.
-enum class Ignores { kNothing, kZero, kOne, kLow, kLowest, kHigh };
+// The number in the padding that leaves a reduction as it is.
+enum class Ignores { kNothing, kZero, kOne, kLowest, kMinusInfinity, kHighest };
 
-// Zeros after numbers none of which is below zero are never larger; nor are they larger than the
-// ids that clients send. A value that may be a mask, but is not known to be one, is neither.
-bool NeverLarger(const AxisContext& context, const Positions& positions) {
-  return positions.padding.Is(0) && context.input(0).nonnegative;
+// Returns whether the padding leaves the largest of operand 0 as it is. Zeros after numbers none of
+// which is below zero are never larger, and come later than an equal one.
+bool IsNeverLarger(const AxisContext& context, const Positions& positions) {
+  return positions.padding == -kInfinity ||
+         (positions.padding == 0 && context.input(0).nonnegative);
 }
 
-bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
-  return positions.padding.Is(0) && positions.settled && !positions.guarded &&
-         !IsFloating(context.dtype(0));
-}
-
-// A mask that is not known may hide numbers among which an extreme is looked for; not clients' own
-// numbers, which may lie beyond any that a measurement draws.
-bool MayHideExtremes(const AxisContext& context, const Positions& positions) {
-  const AxisFlowValue& numbers = context.input(0);
-  return MayBeMasked(positions) && !numbers.may_be_low && !numbers.may_be_high;
-}
-
-// A reduction that the padding does not change where it holds the value that `ignores` names.
+// Follows a reduction that the padding does not change where it holds the number that `ignores`
+// names.
 template <Ignores ignores>
-void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun = "") {
+void Reduce(AxisContext& context, absl::string_view how) {
   const auto dims = ReducedDims(context);
   if (!dims) return UnknownAxis(context);
-  const auto here =
-      absl::c_count_if(*dims, [&](int64_t dim) { return context.input(0).At(dim) != nullptr; });
-  const bool averages = ignores == Ignores::kNothing && here == 1;
-  NodeId averaged = kNone;
   for (const int64_t dim : *dims) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) continue;
-    // Ignored, whatever the other elements are.
-    const bool ignored = ignores == Ignores::kZero || ignores == Ignores::kOne ||
-                         (ignores == Ignores::kLow && NeverLarger(context, *positions));
-    const bool fine = (ignores == Ignores::kZero && positions->padding.Is(0)) ||
-                      (ignores == Ignores::kOne && positions->padding.Is(1)) ||
-                      (ignores == Ignores::kLow &&
-                       (NeverLarger(context, *positions) || Masks(*positions, context, noun))) ||
-                      (ignores == Ignores::kLowest && Masks(*positions, context, noun)) ||
-                      (ignores == Ignores::kHigh && positions->padding.is_constant() &&
-                       positions->padding.value >= -kOutOfReach);
-    if (fine && !ignored && !IsOutOfReach(context, positions->padding)) {
-      BlameReach(context, noun, positions->padding);
-    }
-    if (fine) continue;
-    if (ignores == Ignores::kLow && IsIdOfPadding(context, *positions)) {
-      context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));
-      continue;
-    }
-    // An average counts its summands: no mask in front of it takes the padding out, unless it is
-    // divided by another one.
-    const bool whole = !positions->moved && !positions->repeated && !context.is_batch() &&
-                       positions->extent.is_whole();
-    if (averages && positions->padding.Is(0) && whole) {
-      averaged = context.id();
-      continue;
-    }
-    const bool may_be = ignores == Ignores::kNothing ? false
-                        : ignores == Ignores::kZero  ? MayBeZeros(*positions)
-                                                     : MayHideExtremes(context, *positions);
-    context.Mix(how, may_be, Weakness(*positions));
+    const bool fine = (ignores == Ignores::kZero && positions->padding == 0) ||
+                      (ignores == Ignores::kOne && positions->padding == 1) ||
+                      (ignores == Ignores::kLowest && IsNeverLarger(context, *positions)) ||
+                      (ignores == Ignores::kMinusInfinity && positions->padding == -kInfinity) ||
+                      (ignores == Ignores::kHighest && positions->padding == kInfinity);
+    if (!fine) context.Mix(how);
   }
   AxisFlowValue flow =
       Without(context.input(0), *dims, ReduceSumOp::From(context.attributes()).keepdims);
-  // Sums and norms of zeros alone are zeros.
+  // Sums and norms of zeros alone are zeros; the logarithm of such a sum is infinite.
+  const bool of_zeros =
+      ignores == Ignores::kZero && FactsOf(context.node().op).overflow == Overflow::kNever;
   for (Positions& positions : flow.along) {
-    if (ignores != Ignores::kZero) continue;
+    if (!of_zeros) continue;
     for (const Positions& from : context.input(0).along) {
       const int64_t before = ReduceSumOp::From(context.attributes()).keepdims
                                  ? 0
                                  : absl::c_count_if(*dims, [&](int64_t d) { return d < from.dim; });
       const bool is_it =
           !absl::c_linear_search(*dims, from.dim) && from.dim - before == positions.dim;
-      if (is_it && from.padding.Is(0)) positions.padding = PaddingValue::Constant(0);
+      if (is_it && from.padding == 0) positions.padding = 0;
     }
   }
-  flow.averaged = averaged;
   context.Set(0, std::move(flow));
 }
 
-void ArgExtreme(AxisContext& context, bool largest) {
+void ArgExtreme(AxisContext& context, bool keeps) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
-  if (const Positions* positions = context.input(0).At(dim)) {
-    const bool fine = largest && (NeverLarger(context, *positions) ||
-                                  Masks(*positions, context, "looks for the largest"));
-    if (fine && !NeverLarger(context, *positions) && !IsOutOfReach(context, positions->padding)) {
-      BlameReach(context, "looks for the largest", positions->padding);
-    } else if (!fine && largest && IsIdOfPadding(context, *positions)) {
-      context.Doubt("looks for the largest id, which padding with 0 is not, over");
-    } else if (!fine) {
-      context.Mix("looks for an extreme over", MayHideExtremes(context, *positions));
-    }
-  }
+  const Positions* positions = context.input(0).At(dim);
+  if (positions != nullptr && !keeps) context.Mix("looks for an extreme over");
   context.Set(0,
               Without(context.input(0), {dim}, ReduceSumOp::From(context.attributes()).keepdims));
+  if (positions != nullptr && keeps) context.SetBelow(0, *positions);
 }
 
-// A number this large is the end of the type, beyond all that is meant as a number: models write
-// 3e38 for the largest float.
-double EndOf(DType dtype) {
-  constexpr double kNearly = 0.999, kEndOfFloats = 1e38;
-  switch (dtype) {
-    case DType::kFloat16:
-      return kNearly * 65504;
-    case DType::kInt32:
-      return kNearly * std::numeric_limits<int32_t>::max();
-    case DType::kUInt32:
-      return kNearly * std::numeric_limits<uint32_t>::max();
-    case DType::kInt64:
-      return kNearly * static_cast<double>(std::numeric_limits<int64_t>::max());
-    case DType::kUInt64:
-      return kNearly * static_cast<double>(std::numeric_limits<uint64_t>::max());
-    default:
-      return kEndOfFloats;
-  }
+// Returns whether no place past the end is taken by ArgMax or ArgMin: its number is no better than
+// any other, and the first of equal ones is taken.
+bool TakesNoPadding(const AxisContext& context, bool largest) {
+  if (ArgMaxOp::From(context.attributes()).select_last_index) return false;
+  const Positions* positions =
+      context.input(0).At(context.Dim(context.attributes().Int("axis", 0)));
+  if (positions == nullptr) return true;
+  if (positions->moved || positions->repeated) return false;
+  return largest ? IsNeverLarger(context, *positions) : positions->padding == kInfinity;
 }
 
 }  // namespace
-
-bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding) {
-  const AxisFlowValue& numbers = context.input(0);
-  if (!(padding.value < 0 ? numbers.may_be_low : numbers.may_be_high)) return true;
-  if (padding.kind == PaddingValue::Kind::kLow) return padding.value <= kStrong;
-  return std::abs(padding.value) >= EndOf(context.dtype(0));
-}
-
-void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding) {
-  context.SeeLength(absl::StrCat(what, " of numbers that may lie beyond the ", padding.value,
-                                 " of those that do not count, along"));
-}
 
 void ReduceSumAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "adds up over"); }
 void ReduceNormAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "takes a norm over"); }
 void ReduceProdAxis(AxisContext& context) { Reduce<Ignores::kOne>(context, "multiplies over"); }
 // Zeros do not count in a sum, but in the number that it is divided by.
-void ReduceMeanAxis(AxisContext& context) { Reduce<Ignores::kNothing>(context, kAverages); }
+void ReduceMeanAxis(AxisContext& context) { Reduce<Ignores::kNothing>(context, "averages over"); }
 void ReduceMaxAxis(AxisContext& context) {
-  Reduce<Ignores::kLow>(context, "takes the largest over", "takes the largest");
+  Reduce<Ignores::kLowest>(context, "takes the largest over");
 }
 void ReduceMinAxis(AxisContext& context) {
-  Reduce<Ignores::kHigh>(context, "takes the smallest over", "takes the smallest");
+  Reduce<Ignores::kHighest>(context, "takes the smallest over");
 }
 void ReduceLogSumExpAxis(AxisContext& context) {
-  Reduce<Ignores::kLowest>(context, "adds up exponentials over", "adds up exponentials");
+  Reduce<Ignores::kMinusInfinity>(context, "adds up exponentials over");
 }
 
 void ArgMaxAxis(AxisContext& context) {
-  ArgExtreme(context, !ArgMaxOp::From(context.attributes()).select_last_index);
+  ArgExtreme(context, TakesNoPadding(context, /*largest=*/true));
 }
-void ArgMinAxis(AxisContext& context) { ArgExtreme(context, false); }
+void ArgMinAxis(AxisContext& context) {
+  ArgExtreme(context, TakesNoPadding(context, /*largest=*/false));
+}
 
+// Takes a known number of them, the best first: padding that is no better than any other comes
+// last. Padding need not follow the smallest ones, since NaN counts as the largest.
 void TopKAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
+  const Positions* positions = context.input(0).At(dim);
   AxisFlowValue flow = Without(context.input(0), {dim}, true);
-  if (const Positions* positions = context.input(0).At(dim)) {
-    const bool fine = TopKOp::From(context.attributes()).largest &&
-                      Masks(*positions, context, "picks the largest");
-    const auto k = context.integers(1);
-    const bool all = k && k->size() == 1 && (*k)[0] == context.shape(0)[dim] && (*k)[0] > 1;
-    const double depth = positions->padding.Depth().value_or(0);
-    const bool hidden = std::abs(depth) >= -kWeakestMask;
-    if ((fine || (all && hidden)) && !IsOutOfReach(context, positions->padding)) {
-      BlameReach(context, all ? "sorts" : "picks the largest", positions->padding);
-    } else if (all) {
-      context.Doubt("sorts the positions of");  // Later nodes may put them back.
-    } else if (fine) {
-      context.Doubt("picks some positions, of which there may be fewer than it wants, of");
-    } else {
-      context.Mix("picks extremes over", MayHideExtremes(context, *positions));
+  bool keeps = true;
+  if (positions != nullptr) {
+    const bool largest = TopKOp::From(context.attributes()).largest;
+    const auto k = context.integers(TopKOp::kK), larger = context.larger_integers(TopKOp::kK);
+    const bool last = largest && positions->padding == -kInfinity;
+    const bool all = k && larger && k->size() == 1 && (*k)[0] == context.shape(0)[dim] &&
+                     (*larger)[0] == context.larger_shape(0)[dim];
+    keeps = last && k && larger && (all || *k == *larger) && !positions->moved &&
+            !positions->repeated && positions->inner == 1;
+    if (!keeps) context.Mix("picks extremes over");
+    if (all || !keeps) {
+      flow.along.push_back({.dim = dim, .moved = !keeps, .extent = positions->extent});
     }
-    flow.along.push_back({.dim = dim, .guarded = positions->guarded, .moved = true});
   }
   context.Set(0, flow);
   context.Set(1, std::move(flow));
+  if (positions != nullptr && keeps) context.SetBelow(1, *positions);
 }
 
 void CumulativeAxis(AxisContext& context) {
@@ -257,75 +167,33 @@ void CumulativeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
     const bool here = !dim.has_value() || positions.dim == *dim;
-    if (here && reverse && !positions.padding.Is(neutral)) {
-      context.Mix("adds up from the end, where the padding is, over", MayBeZeros(positions));
+    if (here && reverse && positions.padding != neutral) {
+      context.Mix("adds up from the end, where the padding is, over");
     } else if (here && context.is_batch()) {
       // No mask hides the rows of other requests.
-      context.Mix("adds up over", /*guarded=*/false);
-    } else if (here && positions.repeated && !positions.padding.Is(neutral)) {
+      context.Mix("adds up over");
+    } else if (here && positions.repeated && positions.padding != neutral) {
       // Each line begins with the sum of those before it, of their padding too: a capacity that is
       // counted so is reached by many rows alone.
-      context.Mix("adds up, line after line, over", MayBeZeros(positions));
+      context.Mix("adds up, line after line, over");
     } else if (here && positions.moved) {
       context.Doubt("adds up over");
     }
-    positions.padding = PaddingValue::Unknown();
+    positions.padding.reset();
   }
   context.Set(0, std::move(flow));
 }
 
-namespace {
-
-// A query all of whose keys are hidden spreads its attention over the padding as well. A table
-// may hide them all; masks may leave nothing of the keys that a table, or another mask, leaves; of
-// keys that other data hides no request says anything. Nothing is hidden more deeply than padding
-// that holds minus infinity.
-void LeaveKeys(const Positions& positions, AxisContext& context) {
-  const AxisFlowValue& scores = context.input(0);
-  if (scores.lines.hidden) {
-    return context.Mix("normalises, where a table of the model hides every key of a query, over",
-                       /*guarded=*/false);
-  }
-  const Structure structure = scores.structure;
-  const CountingPlaces places = structure == Structure::kNone  ? CountingPlaces::kOne
-                                : structure == Structure::kAny ? CountingPlaces::kAll
-                                                               : CountingPlaces::kFirst;
-  // A mask that lies apart hides padding deeper than the first key.
-  const bool deepest = *positions.padding.Depth() == -std::numeric_limits<double>::infinity();
-  if (scores.hidden_by_data && !deepest) {
-    context.MayShow(
-        "normalises, where data may hide every key of a query as it hides padding, over");
-  }
-  const bool joined = structure > Structure::kApart;
-  if (joined && positions.guarded) context.MustCount(places);
-  const bool data_hides = scores.hiders.size() == 1 && !context.IsMask(*scores.hiders.begin()) &&
-                          context.IsFloatInput(*scores.hiders.begin());
-  if (joined || data_hides || scores.hiders.size() > 1) context.MustLeave(places);
-}
-
-}  // namespace
-
-// Softmax and its kin: masked positions get exactly 0.
+// Softmax and its kin: minus infinity becomes exactly 0, but among logarithms.
 void SoftmaxAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
+  const bool logarithms = context.node().op == LogSoftmaxOp::kName;
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
-    const bool here = positions.dim == dim;
-    const bool masked = here && Masks(positions, context, "normalises");
-    if (here && !masked) {
-      context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
-    }
-    if (masked) LeaveKeys(positions, context);
-    // A client's floats that lie as a mask does are numbers of its own as well.
-    const bool own = absl::c_any_of(flow.hiders, [&](const std::string& hider) {
-      return !context.IsMask(hider) && context.IsFloatInput(hider);
-    });
-    if (masked && own && !IsOutOfReach(context, positions.padding)) {
-      context.MayShow(absl::StrCat("normalises numbers that may lie beyond the ",
-                                   positions.padding.value, " of those that do not count, over"));
-    }
-    const bool zeros = masked && context.node().op == SoftmaxOp::kName;
-    positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();
+    const bool here = positions.dim == dim, hidden = here && positions.padding == -kInfinity;
+    if (here && !hidden) context.Mix("normalises over");
+    positions.padding.reset();
+    if (hidden && !logarithms) positions.padding = 0;
   }
   context.Set(0, std::move(flow));
 }

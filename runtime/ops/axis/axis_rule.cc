@@ -13,6 +13,7 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/maps/index_map.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/reduce/arg_op.h"
 
@@ -38,21 +39,6 @@ std::optional<std::vector<int64_t>> Integers(const Tensor* tensor) {
 
 }  // namespace
 
-void MaskNeeds::Join(const MaskNeeds& other) {
-  places = std::max(places, other.places);
-  for (const auto& [input, left] : other.together) {
-    CountingPlaces& own = together[input];
-    own = std::max(own, left);
-  }
-  in_request.insert(other.in_request.begin(), other.in_request.end());
-}
-
-bool MaskNeeds::Within(const MaskNeeds& other) const {
-  MaskNeeds joint = other;
-  joint.Join(*this);
-  return joint == other;
-}
-
 std::vector<PositionPart> Positions::KnownParts() const {
   if (!parts.empty() || moved || repeated || compact) return parts;
   return {{.extent = extent, .inner = inner}};
@@ -63,12 +49,6 @@ const Positions* AxisFlowValue::At(int64_t dim) const {
     if (positions.dim == dim) return &positions;
   }
   return nullptr;
-}
-
-bool IsComparison(absl::string_view op) { return FactsOf(op).Is(kComparison); }
-
-bool HoldsLargeNumbers(DType dtype) {
-  return IsFloating(dtype) || (IsInteger(dtype) && DTypeSize(dtype) > sizeof(int16_t));
 }
 
 bool IsNeverNegative(DType dtype) { return dtype != DType::kUndefined && !IsSigned(dtype); }
@@ -212,26 +192,16 @@ std::optional<double> AxisContext::Uniform(size_t i) const {
   return uniform ? first : std::nullopt;
 }
 
+std::optional<IndexMap> AxisContext::map() const {
+  std::optional<IndexMap> map = IndexMapOf(graph_, node_);
+  return map == IndexMapOf(larger_, larger_node_) ? map : std::nullopt;
+}
+
 bool AxisContext::AnyPositions() const {
   for (size_t i = 0; i < num_inputs(); ++i) {
     if (!input(i).along.empty()) return true;
   }
   return false;
-}
-
-bool AxisContext::AnyGuarded() const {
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    if (input(i).source == Source::kGuards) return true;
-    for (const Positions& positions : input(i).along) {
-      if (positions.guarded) return true;
-    }
-  }
-  return false;
-}
-
-bool AxisContext::IsFloatInput(const std::string& name) const {
-  const ValueId value = graph_.FindValue(name);
-  return value != kNone && IsFloating(graph_.value(value).dtype);
 }
 
 bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const {
@@ -250,130 +220,46 @@ bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const
   return flows_[places].chosen && !flows_[places].nonnegative;
 }
 
+bool AxisContext::KeepsPlaces() const {
+  const auto is_wide = [](DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; };
+  const bool widens = node_.op == CastOp::kName && is_wide(graph_.value(node_.outputs[0]).dtype);
+  return FactsOf(node_.op).HoldsFirst() || widens;
+}
+
 bool AxisContext::TakesFromRequest(size_t i, const Positions& positions) {
   const std::string& places = input(i).places;
-  const bool in_order = positions.inner == 1 && !positions.moved && !positions.repeated &&
-                        positions.extent == Extent();
-  if (!options_.checks_places || places.empty() || !in_order) return false;
+  const bool in_order = positions.inner == 1 && !positions.moved && !positions.repeated;
+  if (in_order && !is_batch() && input(i).below == positions.extent) return true;
+  const bool is_whole = in_order && positions.extent == Extent();
+  if (!options_.checks_places || places.empty() || !is_whole) return false;
   if (is_batch() && !repeats_last()) return false;  // Rows before it may be other requests'.
-  finding_.needs.in_request.insert(places);
+  finding_.in_request.insert(places);
   return true;
 }
 
-bool AxisContext::AnyUnknownMask() const {
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    if (input(i).source == Source::kGuards && input(i).along.empty()) return true;
-    for (const Positions& positions : input(i).along) {
-      if (positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown) return true;
-    }
-  }
-  return false;
+void AxisContext::SetBelow(size_t output, const Positions& positions) {
+  const bool in_order = positions.inner == 1 && !positions.moved && !positions.repeated;
+  if (has_output(output) && in_order) flows_[node_.outputs[output]].below = positions.extent;
 }
 
-bool AxisContext::IsSettled() const {
-  const OpRow* row = FindOp(node_.op);
-  const OpFacts& facts = FactsOf(*row);
-  const bool product = facts.Is(kSettledByWeights);
-  const bool in_place = row->Has(kElementwise) || row->Has(kView) || product || facts.Is(kSettled);
-  if (!in_place) return false;
-  int data = 0;
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    const AxisFlowValue& flow = input(i);
-    data += flow.source == Source::kData ? 1 : 0;
-    const bool settled = absl::c_all_of(flow.along, [](const auto& one) { return one.settled; });
-    if (!settled || (flow.source == Source::kData && flow.along.empty())) return false;
-  }
-  return !product || data <= 1;
-}
-
-bool AxisContext::Carries(size_t i) const {
-  const OpRow* row = FindOp(node_.op);
-  const OpFacts& facts = FactsOf(*row);
-  if (!has_input(i) || row->IsValueInput(i)) return false;
-  if (row->Has(kElementwise)) return true;
-  const bool made_of = i == 0 || facts.elements == Elements::kJoined;
-  return made_of && (row->Has(kView) || facts.Is(kCarriesMasks));
-}
-
-Structure AxisContext::JointStructure() const {
-  const OpRow* row = FindOp(node_.op);
-  const bool moves = !row->Has(kElementwise);
-  Structure joint = Structure::kNone;
-  bool fresh = true, masked = false;  // the first key's keepers are tables; a mask meets them
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    if (!Carries(i)) continue;
-    const AxisFlowValue& flow = input(i);
-    joint = std::max(joint, flow.structure);
-    fresh = fresh && (flow.structure != Structure::kKeepsFirst || flow.source == Source::kConstant);
-    for (const Positions& positions : flow.along) masked = masked || positions.guarded;
-  }
-  const bool adds = node_.op == AddOp::kName;
-  const bool covers =
-      node_.op == WhereOp::kName && input(0).structure == Structure::kKeepsFirst && !masked;
-  if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
-  if (joint == Structure::kApart && !moves && !FactsOf(*row).Is(kKeepsApart)) {
-    return Structure::kKeepsFirst;  // A cap brings hidden numbers twice as high as the rest.
-  }
-  return joint;
-}
-
-// A condition of a choice of low numbers hides where it is true, or where it is not; so does one
-// that low numbers are multiplied by.
-TableLines AxisContext::JointLines() const {
-  TableLines joint;
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    if (!Carries(i)) continue;
-    joint.zeros |= input(i).lines.zeros;
-    joint.ones |= input(i).lines.ones;
-    joint.hidden |= input(i).lines.hidden;
-  }
-  const auto is_low = [&](size_t i) { return Uniform(i).value_or(0) <= ops::kWeakestMask; };
-  const bool turns = node_.op == NotOp::kName || (node_.op == SubOp::kName && Uniform(0) == 1);
-  if (turns) std::swap(joint.zeros, joint.ones);
-  if (node_.op == WhereOp::kName) {
-    joint.hidden |= (is_low(1) && input(0).lines.ones) || (is_low(2) && input(0).lines.zeros);
-  }
-  if (node_.op == MulOp::kName) {
-    joint.hidden |= (is_low(0) && input(1).lines.ones) || (is_low(1) && input(0).lines.ones);
-  }
-  return joint;
-}
-
-void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
+void AxisContext::Set(size_t output, AxisFlowValue flow) {
   if (!has_output(output)) return;
   flow.source = Source::kConstant;
   for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
-  if (is_mask) flow.source = std::min(flow.source, Source::kGuards);
-  makes_mask_ = makes_mask_ || is_mask;
   // A result that follows from one place of a mask, which may be empty there: the first place where
   // it ends may be the very first one.
   const bool of_place =
       node_.op == ArgMaxOp::kName || node_.op == ArgMinOp::kName || node_.op == WhereOp::kName;
   flow.chosen = of_place && flow.source != Source::kConstant;
-  for (size_t i = 0; i < num_inputs() && !makes_mask_; ++i) {
-    flow.chosen = flow.chosen || input(i).chosen;
-  }
+  for (size_t i = 0; i < num_inputs(); ++i) flow.chosen = flow.chosen || input(i).chosen;
   flow.nonnegative = IsNonnegative(output);
-  flow.may_be_low = !flow.nonnegative && MayReach(output, /*low=*/true);
-  flow.may_be_high = MayReach(output, /*low=*/false);
-  flow.unbounded = MayBeUnbounded();
-  flow.structure = std::max(flow.structure, JointStructure());
-  flow.lines = JointLines();
-  flow.hiders = JointHiders();
-  flow.ids = JointIds();
-  flow.places = JointPlaces();
-  flow.by_data = JointByData();
-  flow.hidden_by_data = MayHideByData(flow);
-  const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
+  flow.unbounded = MayBeUnbounded(output, flow);
+  flow.places = KeepsPlaces() ? input(0).places : "";
+  flow.below = KeepsPlaces() ? input(0).below : std::nullopt;
   const bool keeps_parts = ops::KnowsParts(FindOp(node_.op)->axis);
   for (Positions& positions : flow.along) {
-    positions.settled = settled;
     if (!keeps_parts) positions.parts.clear();
     positions.compact = positions.compact && keeps_parts;
-    // Where all masks are known, an unknown value that data makes is known to be no mask.
-    const bool data =
-        flow.source == Source::kData && positions.padding.kind == PaddingValue::Kind::kUnknown;
-    if (data && !unknown_mask) positions.guarded = false;
   }
   absl::c_sort(flow.along, [](const Positions& a, const Positions& b) { return a.dim < b.dim; });
   flows_[node_.outputs[output]] = std::move(flow);
@@ -390,42 +276,12 @@ void AxisContext::Note(AxisFinding::Verdict verdict, std::string how) {
   finding_.how = std::move(how);
 }
 
-void AxisContext::Mix(absl::string_view how, bool guarded, std::optional<double> weak) {
-  const std::string under = weak.has_value() ? absl::StrCat("under a mask of only ", *weak)
-                            : guarded        ? std::string("under what may be a mask")
-                                             : std::string("without a mask");
-  const bool may_do = guarded && !weak.has_value();
-  Note(may_do ? AxisFinding::Verdict::kUndecided : AxisFinding::Verdict::kMixes,
-       absl::StrCat(how, " ", axis(), " ", under));
-}
-
-void AxisContext::Look(absl::string_view how, const Positions& positions) {
-  const bool known = !positions.guarded && !positions.moved && !positions.repeated;
-  Note(known ? AxisFinding::Verdict::kMixes : AxisFinding::Verdict::kUndecided,
-       absl::StrCat(how, " ", axis()));
-}
-
-void AxisContext::MustCount(CountingPlaces places) { finding_.needs.Join({.places = places}); }
-
-void AxisContext::MustLeave(CountingPlaces places) {
-  for (const std::string& hider : input(0).hiders) {
-    finding_.needs.Join({.together = {{hider, places}}});
-  }
-}
-
-void AxisContext::MayShow(absl::string_view how) {
-  if (is_batch() || !finding_.shallow.empty()) return;
-  finding_.shallow = absl::StrCat(AxisNodeName(graph_, node_), " ", how, " ", axis());
-}
-
-void AxisContext::SeeLength(absl::string_view how) {
+void AxisContext::Mix(absl::string_view how) {
   Note(AxisFinding::Verdict::kMixes, absl::StrCat(how, " ", axis()));
 }
 
-void AxisContext::BlameMixing(NodeId node, absl::string_view how) {
-  if (finding_.verdict == AxisFinding::Verdict::kMixes) return;
-  Mix(how, /*guarded=*/false);
-  finding_.node = AxisNodeName(graph_, graph_.node(node));
+void AxisContext::Look(absl::string_view how, const Positions& positions) {
+  positions.moved || positions.repeated ? Doubt(how) : Mix(how);
 }
 
 void AxisContext::Doubt(absl::string_view how) {

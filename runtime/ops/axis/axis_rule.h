@@ -11,6 +11,7 @@
 // Threads: rules are pure functions of their context.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,28 +26,10 @@
 
 namespace reprise {
 
-// The value of the elements at positions past the end of a request.
-struct PaddingValue {
-  enum class Kind {
-    kUnknown,
-    kConstant,  // `value`, everywhere
-    kLow,       // anything plus `value`, which is negative
-  };
-  Kind kind = Kind::kUnknown;
-  double value = 0;
+struct IndexMap;
 
-  static PaddingValue Unknown() { return {}; }
-  static PaddingValue Constant(double value) { return {Kind::kConstant, value}; }
-  static PaddingValue Low(double value) { return {Kind::kLow, value}; }
-
-  bool is_constant() const { return kind == Kind::kConstant; }
-  bool Is(double constant) const { return kind == Kind::kConstant && value == constant; }
-  // How low a mask has made it; nullopt where nothing is known.
-  std::optional<double> Depth() const {
-    if (kind == Kind::kUnknown) return std::nullopt;
-    return value;
-  }
-};
+// The number that all elements past the end of a request hold; nullopt: they may hold anything.
+using PaddingValue = std::optional<double>;
 
 // Lines of positions along a dim, one after another: dims that became one, as rows of pixels do.
 struct PositionPart {
@@ -63,8 +46,6 @@ struct Positions {
   int64_t dim = 0;
   int64_t inner = 1;  // how many elements of the dim belong to one position, side by side
   PaddingValue padding;
-  bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
-  bool settled = false;   // padding follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
   bool repeated = false;  // the first one of something else follows the last position
   // How many positions a request has here, by its size: fewer than that after strides.
@@ -75,9 +56,11 @@ struct Positions {
   // A request's elements come first, in their order, wherever their positions are (`moved`).
   bool compact = false;
 
+  // Returns whether the padding holds infinity or NaN everywhere.
+  bool IsInfinite() const { return padding.has_value() && !std::isfinite(*padding); }
   // Rules that do not look at parts do not know their effect on them.
   bool IsJoined() const { return moved && (!parts.empty() || compact); }
-  // One or more; none: not known.
+  // Returns one or more; none: not known.
   std::vector<PositionPart> KnownParts() const;
 };
 
@@ -88,48 +71,10 @@ inline Positions AlongDim(const Positions& positions, int64_t dim) {
   return moved;
 }
 
-// Which places of a line along the axis must hold another value than the fill, in a guard of a
-// request that is padded: the larger the stricter. A query that sees nothing but keys hidden
-// from it spreads its attention over all keys, the padding as well.
-enum class CountingPlaces { kNone, kOne, kFirst, kAll };
-
-// Requirements on the inputs of a padded request: on its masks, so that no query is left with
-// hidden keys alone, and on its places.
-struct MaskNeeds {
-  CountingPlaces places = CountingPlaces::kNone;  // asked of every mask
-  // Inputs that hide keys of one softmax together. At most one of them may hide any, and that one
-  // leaves these places.
-  std::map<std::string, CountingPlaces> together;
-  // Inputs of integers that are places among the request's positions, each from 0 to its size: of
-  // the rows that were found, say. See AxisFlowOptions::checks_places.
-  std::set<std::string> in_request;
-
-  // Adds the demands of `other`.
-  void Join(const MaskNeeds& other);
-  // Nothing is asked for that `other` does not ask for.
-  bool Within(const MaskNeeds& other) const;
-
-  friend bool operator==(const MaskNeeds&, const MaskNeeds&) = default;
-};
-
-// Contents of whole lines of a table along the axis, where each line belongs to one query.
-struct TableLines {
-  bool zeros = false, ones = false;  // some are false, or true, for every key
-  bool hidden = false;               // some hide every key
-};
-
-// The keys that a table of queries and keys hides, whatever the masks say.
-enum class Structure {
-  kNone,
-  kApart,       // keeps the first key, and hides others deeper than a mask does
-  kKeepsFirst,  // no query the first key: those that follow it, say
-  kAny,         // windows, blocks
-};
-
 struct AxisFlowValue {
-  // Made of constants alone, also of values that may be a mask (inputs that are masks and guards,
-  // inputs without the axis), or of anything a client may send.
-  enum class Source { kConstant, kGuards, kData };
+  // Made of constants alone, also of inputs that say where requests end and of those without the
+  // axis, or of anything a client may send.
+  enum class Source { kConstant, kLive, kData };
 
   std::vector<Positions> along;  // ascending dims; empty: no position has a say of its own
   Source source = Source::kConstant;
@@ -140,28 +85,10 @@ struct AxisFlowValue {
   // key.
   std::optional<int64_t> shifted;
   bool nonnegative = false;  // no element is below zero, whatever the inputs hold
-  // Numbers that clients send are carried, scaled or added up in it, and nothing bounds them: one
-  // may lie below, or above, any number that the model holds, and integers made of it may wrap
-  // around.
-  bool may_be_low = false, may_be_high = false;
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
-  Structure structure = Structure::kNone;
-  TableLines lines;  // lines of tables that have a say
-  // Inputs that may hide positions here: masks, ids that are compared with the value their padding
-  // holds, and floats that lie as masks do.
-  std::set<std::string> hiders;
-  // The input of integers whose elements these are, moved at most; empty: they are others.
-  std::string ids;
   // The input of integers some of whose elements these are, in any order; empty: they are others.
   std::string places;
-  // Other data than the `hiders` has a say, or it is more than whether they hide.
-  bool by_data = false;
-  // Such data may have made any of the elements as low as a mask makes them.
-  bool hidden_by_data = false;
-  // The node that averaged over the axis values that are zero in the padding: off by a factor that
-  // follows the size, which the quotient of two such does not have.
-  NodeId averaged = kNone;
   // Infinities or NaN may be among them for ordinary requests: elements made of padding may become
   // infinite where no others do.
   bool unbounded = false;
@@ -169,6 +96,8 @@ struct AxisFlowValue {
   bool own_place = false;
   // The numbers are how many positions each row's request has: see ops/windows/live.h.
   std::optional<Extent> counts;
+  // The integers are places among this number of positions of each row's request.
+  std::optional<Extent> below;
 
   const Positions* At(int64_t dim) const;
 };
@@ -179,13 +108,10 @@ struct AxisFinding {
 
   Verdict verdict = Verdict::kProved;
   std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
-  std::string how;   // "averages over sequence without a mask"
-  // The requests that the verdict holds for: those whose masks meet these needs.
-  MaskNeeds needs;
-  // The first node that passes over padding by numbers that a request may reach, and how:
-  // "node '/Softmax' (Softmax) normalises under a mask of -10000, ... over sequence". The verdict
-  // holds as long as they do not. Empty: there is none.
-  std::string shallow;
+  std::string how;   // "averages over sequence"
+  // Inputs of integers that are places among the request's positions: the verdict holds for
+  // requests whose places lie from 0 to its size. See AxisFlowOptions::checks_places.
+  std::set<std::string> in_request;
   bool at_any_size = false;  // it is not proved at small sizes either
 
   bool proved() const { return verdict == Verdict::kProved; }
@@ -200,16 +126,16 @@ struct AxisFlowOptions {
   int64_t large_size = 0;  // and in the second
   // Both are multiples of it, as all sizes are that the walk is to speak for.
   int64_t step = 1;
-  // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
-  std::map<std::string, double> guards;
-  // The guards that are masks: nothing but ones and zeros. Other guards hold data.
-  std::set<std::string> masks;
+  // The number that the padding of an input holds, by its name. Other padding may hold anything.
+  std::map<std::string, double> fills;
+  // The inputs among them that say where requests end: nothing but ones and zeros.
+  std::set<std::string> live;
   // Constants that hold one number here, if they do, by the sizes alone.
   UnevenTables uneven;
   // `is_batch` is set, and padding repeats the last position of each input. What a position becomes
   // depends on itself alone then, so that padding goes on repeating the last position.
   bool repeats_last = false;
-  // Whether inputs are places of the request (MaskNeeds::in_request) is looked at for each request.
+  // Whether inputs are places of the request (AxisFinding::in_request) is looked at for each one.
   bool checks_places = false;
 };
 
@@ -266,51 +192,38 @@ class AxisContext {
   std::optional<std::vector<int64_t>> larger_integers(size_t i) const;
   // Returns the one value of a constant operand all of whose elements are equal.
   std::optional<double> Uniform(size_t i) const;
-  // An attribute that names a dim of operand `i`, in [0, rank).
+  // Returns an attribute that names a dim of operand `i`, in [0, rank).
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
+  // Returns the index map of the node, where it is the same at both sizes.
+  std::optional<IndexMap> map() const;
   bool AnyPositions() const;
-  bool AnyGuarded() const;
-  // Returns whether this input of the model is padded as a mask.
-  bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
-  // Returns whether this input of the model holds floats.
-  bool IsFloatInput(const std::string& name) const;
   // Padding of operand `i` along its dim `dim` may hold values that zero does not remove.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
+  // Some element of operand `i` may be one.
+  bool MayBeInfinite(size_t i) const;
   // Returns whether the places that operand `i` holds may be below zero, which counts them from the
   // end, for some contents of the inputs. `column`: only those of this element of its last dim
   // count.
   bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
 
   // Returns whether operand `i` is places among these positions of the request, none of them in the
-  // padding; the verdict holds as long as they are.
+  // padding; where inputs hold them, the verdict holds as long as they are.
   bool TakesFromRequest(size_t i, const Positions& positions);
 
-  // Sets where positions lie in a result. Its source follows from the operands' sources: it is a
-  // mask made of them with `is_mask`.
-  void Set(size_t output, AxisFlowValue flow, bool is_mask = false);
+  // Sets where positions lie in a result. Its source follows from the operands' sources.
+  void Set(size_t output, AxisFlowValue flow);
 
+  // After Set: result `output` holds places among these positions, none of them in the padding.
+  void SetBelow(size_t output, const Positions& positions);
   // After Set: whether padding may have made result `output` infinite, where the rule knows better.
   void SetUnbounded(size_t output, bool unbounded);
 
-  // Every position sees every other one, for which only a mask could make up: "averages over".
-  // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,
-  // which is no lower than this: louder contents than any measurement draws would show through.
-  void Mix(absl::string_view how, bool guarded, std::optional<double> weak = std::nullopt);
+  // Tells that a position sees others, or the length: "averages over".
+  void Mix(absl::string_view how);
   // Position i sees a few others, found by where they lie: nothing is known where they may lie
   // elsewhere (`moved`, `repeated`).
   void Look(absl::string_view how, const Positions& positions);
-  // The verdict holds where masks count at these places.
-  void MustCount(CountingPlaces places);
-  // It holds where the hiders of keys of operand 0 leave each query these places between them.
-  void MustLeave(CountingPlaces places);
-  // Padding shows where numbers of a request reach those that hide it. Where nothing is padded it
-  // cannot.
-  void MayShow(absl::string_view how);
-  // Position i sees the position at an index computed of the length.
-  void SeeLength(absl::string_view how);
-  // An earlier node, `node`, mixed positions, and that matters now.
-  void BlameMixing(NodeId node, absl::string_view how);
-  // Whether padding shows cannot be seen here.
+  // Tells that it cannot be seen here whether padding shows.
   void Doubt(absl::string_view how);
 
   const AxisFinding& finding() const { return finding_; }
@@ -325,52 +238,32 @@ class AxisContext {
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
   bool IsNonnegative(size_t output) const;
-  // Returns whether result `output` may be as low, or as high, as clients' numbers.
-  bool MayReach(size_t output, bool low) const;
-  // A constant of the node is the least, or the largest, that results can be.
-  bool HasBound(bool low) const;
   // Integers of the result may wrap around, so that products of positive numbers are below zero.
   bool MayWrap(size_t output) const;
-  // No element of the operand is below one, whatever the inputs hold: its logarithm is no less than
-  // zero.
+  // Returns whether no element of the operand is below one, whatever the inputs hold: its logarithm
+  // is no less than zero.
   bool IsAtLeastOne(size_t i) const;
-  // All elements are above zero.
+  // Returns whether all elements are above zero.
   bool IsPositive(ValueId value, int depth = 0) const;
-  // None is above zero, as scores less their largest are.
+  // Returns whether none is above zero, as scores less their largest are.
   bool IsNotPositive(ValueId value) const;
   // Returns whether the node makes something infinite of some numbers that are not.
   bool MayOverflow() const;
-  bool MayBeUnbounded() const;
-  // Returns whether the effect of a mask in an operand is unknown already.
-  bool AnyUnknownMask() const;
-  // Returns whether the results are operand `i` laid out again, or made of its elements one by one:
-  // masks that act on it act on them.
-  bool Carries(size_t i) const;
-  // Returns the structure that the operands hide, joined.
-  Structure JointStructure() const;
-  TableLines JointLines() const;
-  std::set<std::string> JointHiders() const;
-  // Returns the integers that the results are, moved at most.
-  std::string JointIds() const;
-  // Returns the integers that the results are some of.
-  std::string JointPlaces() const;
-  bool JointByData() const;
-  // `result`: the node's, in which padding is known.
-  bool MayHideByData(const AxisFlowValue& result) const;
-  // Padding of the results follows from the operands' padding and from weights.
-  bool IsSettled() const;
+  // `result`: where positions lie in result `output`.
+  bool MayBeUnbounded(size_t output, const AxisFlowValue& result) const;
+  // Returns whether infinite padding of operand `i` has become numbers that are not known.
+  bool LosesInfinity(size_t i, size_t output, const AxisFlowValue& result) const;
+  // Returns whether no result is made of the infinite padding `from` of operand `i`, as where it is
+  // not chosen.
+  bool LeavesOut(size_t i, const Positions& from) const;
+  // Returns whether the results are integers of operand 0.
+  bool KeepsPlaces() const;
 
   AxisFinding finding_;
-  bool makes_mask_ = false;  // a result was said to be one
 };
 
-// Equal, Less and their kin, between two numbers.
-bool IsComparison(absl::string_view op);
-// No element of the type is below zero: bool, and the unsigned integers.
+// Returns whether no element of the type is below zero: bool, and the unsigned integers.
 bool IsNeverNegative(DType dtype);
-// Returns whether the type holds numbers that no model thinks of: floats, and integers of more than
-// 16 bits.
-bool HoldsLargeNumbers(DType dtype);
 
 // "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by its result's name.
 std::string AxisNodeName(const Graph& graph, const Node& node);

@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "runtime/ops/classical/classical_op.h"

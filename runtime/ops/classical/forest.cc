@@ -1,7 +1,6 @@
 #include "runtime/ops/classical/forest.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"

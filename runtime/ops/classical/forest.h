@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/kit/infer.h"

@@ -6,38 +6,21 @@
 
 namespace reprise {
 
-struct IfOp {
-  static constexpr char kName[] = "If";
+struct IfOp : NamedOp<"If"> {
   enum Input : size_t { kCondition };
 };
 
-struct LoopOp {
-  static constexpr char kName[] = "Loop";
+struct LoopOp : NamedOp<"Loop"> {
   enum Input : size_t { kTripCount, kCondition, kFirstCarried };
 
   int64_t loop = 0;
   int64_t carried = 0;
-
-  static LoopOp From(const Attributes& attributes) {
-    LoopOp op;
-    ReadAttribute(attributes, "loop", op.loop);
-    ReadAttribute(attributes, "carried", op.carried);
-    return op;
-  }
-  static LoopOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(LoopOp, loop, carried)
 };
 
-struct LoopStepOp {
-  static constexpr char kName[] = "reprise.LoopStep";
-
+struct LoopStepOp : NamedOp<"reprise.LoopStep"> {
   int64_t loop = 0;
-
-  static LoopStepOp From(const Attributes& attributes) {
-    LoopStepOp op;
-    ReadAttribute(attributes, "loop", op.loop);
-    return op;
-  }
-  static LoopStepOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(LoopStepOp, loop)
 };
 
 }  // namespace reprise

@@ -243,10 +243,12 @@ absl::StatusOr<std::vector<std::string>> LoadOpLibrary(const std::string& path) 
   for (; *ops != nullptr; ++ops) {
     const reprise_op& op = **ops;
     const auto text = [](const char* chars) { return std::string(chars == nullptr ? "" : chars); };
-    if (op.size < sizeof(reprise_op) || op.shape == nullptr || op.compute == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "op library '", path, "': op ", names.size(), " has ", op.size,
-          " bytes or lacks a function; version ", REPRISE_OP_VERSION, " has ", sizeof(reprise_op)));
+    // The first libraries end before the map.
+    if (op.size < offsetof(reprise_op, map) || op.shape == nullptr || op.compute == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("op library '", path, "': op ", names.size(), " has ", op.size,
+                       " bytes or lacks a function; version ", REPRISE_OP_VERSION, " has ",
+                       offsetof(reprise_op, map)));
     }
     const absl::Status registered = RegisterOp(
         {.domain = text(op.domain),
@@ -256,6 +258,7 @@ absl::StatusOr<std::vector<std::string>> LoadOpLibrary(const std::string& path) 
          .min_outputs = op.min_outputs,
          .max_outputs = op.max_outputs,
          .elementwise = op.elementwise != 0,
+         .map = op.size < sizeof(reprise_op) ? "" : text(op.map),
          .shape = [&op](InferContext& context) { return RunShape(op, context); },
          .kernel = [&op](const KernelContext& context) { return RunCompute(op, context); }});
     if (!registered.ok()) {

@@ -4,12 +4,15 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/custom/map_text.h"
 #include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -21,6 +24,7 @@ struct Entry {
   RegisteredOp op;
   OpRow row;
   OpFacts facts;
+  std::optional<MapText> map;
 };
 
 // By name. A lookup reads the map that is in force, without a lock; each registration puts a larger
@@ -63,7 +67,17 @@ absl::Status Guarded(const std::string& name, Call call) {
 absl::Status ShapeRule(InferContext& context) {
   const Entry* entry = Find(context.node().op);
   if (entry == nullptr) return absl::UnimplementedError("is not registered");
-  return Guarded(entry->name, [&] { return entry->op.shape(context); });
+  absl::Status status = Guarded(entry->name, [&] { return entry->op.shape(context); });
+  if (status.ok() && entry->map.has_value()) status = entry->map->SetSizes(context);
+  // It may take other sizes.
+  if (!status.ok()) context.PinSizes();
+  return status;
+}
+
+void MapOfRegistered(MapContext& context) {
+  const Entry* entry = Find(context.node().op);
+  if (entry == nullptr || !entry->map.has_value()) return context.Unknown();
+  entry->map->Apply(context);
 }
 
 absl::Status Kernel(const KernelContext& context) {
@@ -81,6 +95,7 @@ absl::Status Check(const RegisteredOp& op, const std::string& name) {
   if (op.domain == "reprise") return refuse("is in a domain of the op table's own");
   if (op.shape == nullptr) return refuse("has no shape rule");
   if (op.kernel == nullptr) return refuse("has no kernel");
+  if (op.elementwise && !op.map.empty()) return refuse("is elementwise and has a map");
   if (op.min_inputs < 0 || (op.max_inputs >= 0 && op.max_inputs < op.min_inputs)) {
     return refuse(absl::StrCat("takes ", op.min_inputs, " to ", op.max_inputs, " inputs"));
   }
@@ -97,7 +112,23 @@ absl::Status RegisterOp(RegisteredOp op) {
   entry->name =
       op.domain.empty() || op.domain == "ai.onnx" ? op.name : absl::StrCat(op.domain, ".", op.name);
   if (const absl::Status status = Check(op, entry->name); !status.ok()) return status;
-  const uint32_t traits = op.elementwise ? kElementwise | kNoFold : kHost | kNoFold;
+  uint32_t traits = kNoFold;
+  AxisRule axis = ops::UnknownAxis;
+  if (op.elementwise) {
+    traits |= kElementwise;
+    axis = ops::ElementwiseAxis;
+  } else if (!op.map.empty()) {
+    absl::StatusOr<MapText> map = MapText::Parse(op.map);
+    if (!map.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("op '", entry->name, "': its map ", map.status().message()));
+    }
+    entry->map = *std::move(map);
+    entry->facts.map = MapOfRegistered;
+    axis = ops::MapAxis;
+  } else {
+    traits |= kHost;
+  }
   entry->row = {.name = entry->name,
                 .min_inputs = op.min_inputs,
                 .max_inputs = op.max_inputs,
@@ -107,7 +138,7 @@ absl::Status RegisterOp(RegisteredOp op) {
                 .value_inputs = 0,
                 .infer = ShapeRule,
                 .reference = Kernel,
-                .axis = op.elementwise ? ops::ElementwiseAxis : ops::UnknownAxis};
+                .axis = axis};
   entry->op = std::move(op);
   Registry& registry = TheRegistry();
   MutexLock lock(registry.writing);

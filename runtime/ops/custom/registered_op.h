@@ -17,8 +17,8 @@
 // which it imports as any operator set, and a program as "acme.Clamp01".
 //
 // Where it runs: on the host, between recipes. A model is cut at the op: the parts before and after
-// it are captured, and nothing is padded or batched through it. With `elementwise` it stays inside
-// recipes, padded and batched as an Add is.
+// it are captured, and nothing is padded or batched through it. With `elementwise` or a `map` it
+// stays inside recipes, and is padded and batched along the dims that are parallel.
 //
 // Ownership: a registered op stays for the life of the process, since recipes refer to it.
 // Threads:   all functions from any thread; a kernel is called from several threads at once.
@@ -47,14 +47,18 @@ struct RegisteredOp {
   // Element i of every output depends on the elements i of the inputs alone (as numpy broadcasts
   // them), and the op takes inputs of any shape. The flag is trusted, not checked.
   bool elementwise = false;
+  // Which places of the inputs each place of the first output is made of, a letter a dim:
+  // "bsh,h->bsh|h" (map_text.h); other outputs have some of its dims, in front. Empty: nothing is
+  // known. It is trusted, not checked.
+  std::string map;
   // Sets dtype and shape of every output: InferContext::SetOutput. Called with the true shapes.
   std::function<absl::Status(InferContext&)> shape;
   // Computes the outputs; their memory is allocated and overlaps no input.
   std::function<absl::Status(const KernelContext&)> kernel;
 };
 
-// Registers the op. INVALID_ARGUMENT for an op without name, shape rule or kernel; ALREADY_EXISTS
-// where the op table or an earlier call has the name.
+// Registers the op. INVALID_ARGUMENT for an op without name, shape rule or kernel, or with a map
+// that cannot be read; ALREADY_EXISTS where the op table or an earlier call has the name.
 absl::Status RegisterOp(RegisteredOp op);
 
 // Returns the names of all registered ops, as graphs hold them: "acme.Clamp01".

@@ -99,6 +99,11 @@ typedef struct reprise_op {
                const reprise_tensor* input);
   int (*compute)(const reprise_op_api* api, reprise_op_call* call, int32_t inputs,
                  const reprise_tensor* input, int32_t outputs, const reprise_tensor* output);
+  /* Which places of the inputs each place of the first output is made of, a letter a dim, or NULL:
+   * "bsh,h->bsh|h" says that places of b and s are computed each by itself, and that the places
+   * of h meet. Along the former requests are padded and batched, inside recipes. A library that was
+   * compiled without this field has none. */
+  const char* map;
 } reprise_op;
 
 /* The ops of the library, ended by NULL; NULL where it does not know `version`. The library stays

@@ -6,45 +6,19 @@
 
 namespace reprise {
 
-struct ReluOp {
-  static constexpr char kName[] = "Relu";
-};
+struct ReluOp : NamedOp<"Relu"> {};
+struct TanhOp : NamedOp<"Tanh"> {};
+struct SigmoidOp : NamedOp<"Sigmoid"> {};
+struct SoftplusOp : NamedOp<"Softplus"> {};
+struct HardSwishOp : NamedOp<"HardSwish"> {};
+struct MishOp : NamedOp<"Mish"> {};
 
-struct TanhOp {
-  static constexpr char kName[] = "Tanh";
-};
-
-struct SigmoidOp {
-  static constexpr char kName[] = "Sigmoid";
-};
-
-struct SoftplusOp {
-  static constexpr char kName[] = "Softplus";
-};
-
-struct HardSwishOp {
-  static constexpr char kName[] = "HardSwish";
-};
-
-struct MishOp {
-  static constexpr char kName[] = "Mish";
-};
-
-struct GeluOp {
-  static constexpr char kName[] = "Gelu";
-
+struct GeluOp : NamedOp<"Gelu"> {
   std::string approximate = "none";
   // Ours: computed as (x (1 + t)) / 2, the spelling of many files. The double of a number above
   // half of the largest one is infinite.
   bool doubled = false;
-
-  static GeluOp From(const Attributes& attributes) {
-    GeluOp op;
-    ReadAttribute(attributes, "approximate", op.approximate);
-    ReadAttribute(attributes, "doubled", op.doubled);
-    return op;
-  }
-  static GeluOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(GeluOp, approximate, doubled)
 
   // Returns its name among the activations of products and convolutions.
   std::string ActivationName() const {
@@ -53,62 +27,28 @@ struct GeluOp {
   }
 };
 
-struct QuickGeluOp {
-  static constexpr char kName[] = "com.microsoft.QuickGelu";
-
+struct QuickGeluOp : NamedOp<"com.microsoft.QuickGelu"> {
   float alpha = 1.702f;
-
-  static QuickGeluOp From(const Attributes& attributes) {
-    QuickGeluOp op;
-    ReadAttribute(attributes, "alpha", op.alpha);
-    return op;
-  }
-  static QuickGeluOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(QuickGeluOp, alpha)
 };
 
-struct LeakyReluOp {
-  static constexpr char kName[] = "LeakyRelu";
-
+struct LeakyReluOp : NamedOp<"LeakyRelu"> {
   float alpha = 0.01f;
-
-  static LeakyReluOp From(const Attributes& attributes) {
-    LeakyReluOp op;
-    ReadAttribute(attributes, "alpha", op.alpha);
-    return op;
-  }
-  static LeakyReluOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(LeakyReluOp, alpha)
 };
 
-struct EluOp {
-  static constexpr char kName[] = "Elu";
-
+struct EluOp : NamedOp<"Elu"> {
   float alpha = 1.0f;
-
-  static EluOp From(const Attributes& attributes) {
-    EluOp op;
-    ReadAttribute(attributes, "alpha", op.alpha);
-    return op;
-  }
-  static EluOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(EluOp, alpha)
 };
 
-struct HardSigmoidOp {
-  static constexpr char kName[] = "HardSigmoid";
-
+struct HardSigmoidOp : NamedOp<"HardSigmoid"> {
   float alpha = 0.2f;
   float beta = 0.5f;
-
-  static HardSigmoidOp From(const Attributes& attributes) {
-    HardSigmoidOp op;
-    ReadAttribute(attributes, "alpha", op.alpha);
-    ReadAttribute(attributes, "beta", op.beta);
-    return op;
-  }
-  static HardSigmoidOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(HardSigmoidOp, alpha, beta)
 };
 
-struct ClipOp {
-  static constexpr char kName[] = "Clip";
+struct ClipOp : NamedOp<"Clip"> {
   enum Input : size_t { kX, kLow, kHigh };
 };
 

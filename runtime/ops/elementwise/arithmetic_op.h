@@ -6,97 +6,30 @@
 
 namespace reprise {
 
-struct AddOp {
-  static constexpr char kName[] = "Add";
-};
+struct AddOp : NamedOp<"Add"> {};
+struct SubOp : NamedOp<"Sub"> {};
+struct MulOp : NamedOp<"Mul"> {};
+struct DivOp : NamedOp<"Div"> {};
+struct PowOp : NamedOp<"Pow"> {};
+struct MaxOp : NamedOp<"Max"> {};
+struct MinOp : NamedOp<"Min"> {};
+struct SumOp : NamedOp<"Sum"> {};
+struct MeanOp : NamedOp<"Mean"> {};
+struct NegOp : NamedOp<"Neg"> {};
+struct AbsOp : NamedOp<"Abs"> {};
+struct SqrtOp : NamedOp<"Sqrt"> {};
+struct ReciprocalOp : NamedOp<"Reciprocal"> {};
+struct ExpOp : NamedOp<"Exp"> {};
+struct LogOp : NamedOp<"Log"> {};
+struct FloorOp : NamedOp<"Floor"> {};
+struct CeilOp : NamedOp<"Ceil"> {};
+struct RoundOp : NamedOp<"Round"> {};
+struct SignOp : NamedOp<"Sign"> {};
+struct ErfOp : NamedOp<"Erf"> {};
 
-struct SubOp {
-  static constexpr char kName[] = "Sub";
-};
-
-struct MulOp {
-  static constexpr char kName[] = "Mul";
-};
-
-struct DivOp {
-  static constexpr char kName[] = "Div";
-};
-
-struct PowOp {
-  static constexpr char kName[] = "Pow";
-};
-
-struct MaxOp {
-  static constexpr char kName[] = "Max";
-};
-
-struct MinOp {
-  static constexpr char kName[] = "Min";
-};
-
-struct SumOp {
-  static constexpr char kName[] = "Sum";
-};
-
-struct MeanOp {
-  static constexpr char kName[] = "Mean";
-};
-
-struct NegOp {
-  static constexpr char kName[] = "Neg";
-};
-
-struct AbsOp {
-  static constexpr char kName[] = "Abs";
-};
-
-struct SqrtOp {
-  static constexpr char kName[] = "Sqrt";
-};
-
-struct ReciprocalOp {
-  static constexpr char kName[] = "Reciprocal";
-};
-
-struct ExpOp {
-  static constexpr char kName[] = "Exp";
-};
-
-struct LogOp {
-  static constexpr char kName[] = "Log";
-};
-
-struct FloorOp {
-  static constexpr char kName[] = "Floor";
-};
-
-struct CeilOp {
-  static constexpr char kName[] = "Ceil";
-};
-
-struct RoundOp {
-  static constexpr char kName[] = "Round";
-};
-
-struct SignOp {
-  static constexpr char kName[] = "Sign";
-};
-
-struct ErfOp {
-  static constexpr char kName[] = "Erf";
-};
-
-struct ModOp {
-  static constexpr char kName[] = "Mod";
-
+struct ModOp : NamedOp<"Mod"> {
   bool fmod = false;
-
-  static ModOp From(const Attributes& attributes) {
-    ModOp op;
-    ReadAttribute(attributes, "fmod", op.fmod);
-    return op;
-  }
-  static ModOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(ModOp, fmod)
 };
 
 }  // namespace reprise

@@ -6,40 +6,14 @@
 
 namespace reprise {
 
-struct EqualOp {
-  static constexpr char kName[] = "Equal";
-};
-
-struct LessOp {
-  static constexpr char kName[] = "Less";
-};
-
-struct LessOrEqualOp {
-  static constexpr char kName[] = "LessOrEqual";
-};
-
-struct GreaterOp {
-  static constexpr char kName[] = "Greater";
-};
-
-struct GreaterOrEqualOp {
-  static constexpr char kName[] = "GreaterOrEqual";
-};
-
-struct AndOp {
-  static constexpr char kName[] = "And";
-};
-
-struct OrOp {
-  static constexpr char kName[] = "Or";
-};
-
-struct XorOp {
-  static constexpr char kName[] = "Xor";
-};
-
-struct NotOp {
-  static constexpr char kName[] = "Not";
-};
+struct EqualOp : NamedOp<"Equal"> {};
+struct LessOp : NamedOp<"Less"> {};
+struct LessOrEqualOp : NamedOp<"LessOrEqual"> {};
+struct GreaterOp : NamedOp<"Greater"> {};
+struct GreaterOrEqualOp : NamedOp<"GreaterOrEqual"> {};
+struct AndOp : NamedOp<"And"> {};
+struct OrOp : NamedOp<"Or"> {};
+struct XorOp : NamedOp<"Xor"> {};
+struct NotOp : NamedOp<"Not"> {};
 
 }  // namespace reprise

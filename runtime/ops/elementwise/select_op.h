@@ -6,38 +6,27 @@
 
 namespace reprise {
 
-struct WhereOp {
-  static constexpr char kName[] = "Where";
+struct WhereOp : NamedOp<"Where"> {
   enum Input : size_t { kCondition, kThen, kElse };
 };
 
 // `to`: the number that ONNX gives to the dtype.
-struct CastOp {
-  static constexpr char kName[] = "Cast";
+struct CastOp : NamedOp<"Cast"> {
   enum Input : size_t { kX };
 
   int64_t to = 0;
-
-  static CastOp From(const Attributes& attributes) {
-    CastOp op;
-    ReadAttribute(attributes, "to", op.to);
-    return op;
-  }
-  static CastOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(CastOp, to)
 };
 
-struct CastLikeOp {
-  static constexpr char kName[] = "CastLike";
+struct CastLikeOp : NamedOp<"CastLike"> {
   enum Input : size_t { kX, kLike };
 };
 
-struct IdentityOp {
-  static constexpr char kName[] = "Identity";
+struct IdentityOp : NamedOp<"Identity"> {
   enum Input : size_t { kX };
 };
 
-struct DropoutOp {
-  static constexpr char kName[] = "Dropout";
+struct DropoutOp : NamedOp<"Dropout"> {
   enum Input : size_t { kX };
 };
 

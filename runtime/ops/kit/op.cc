@@ -177,6 +177,13 @@ const Shape& InferContext::pinned_shape(size_t i) const {
   return *pinned_shapes_[i];
 }
 
+void InferContext::PinSizes() const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    (void)pinned_shape(i);
+    (void)constant(i);
+  }
+}
+
 const Tensor* InferContext::constant(size_t i) const {
   if (!has_input(i)) return nullptr;
   if (inputs_[i].constant != nullptr || inputs_[i].elements == nullptr) return inputs_[i].constant;

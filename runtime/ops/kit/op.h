@@ -52,6 +52,9 @@ class InferContext {
   // Returns the shape as numbers, for rules of ops that capture alone makes, or that decide by code
   // of others: each size is pinned (Size::Pinned).
   const Shape& pinned_shape(size_t i) const;
+  // Pins the shapes of all inputs and the sizes that their elements are: for rules whose error
+  // holds at these sizes, and maybe at no others.
+  void PinSizes() const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(inputs_[i].shape.size()); }
   // Returns the value, or nullptr where it is not known. One that is known by its sizes is pinned.
   const Tensor* constant(size_t i) const;

@@ -18,42 +18,39 @@ namespace reprise {
 
 // Facts that hold or do not.
 enum OpMark : uint32_t {
-  kComparison = 1u << 0,        // compares two numbers
-  kHangsOnLastBit = 1u << 1,    // a small change of operands may change its answer
-  kNeverFalls = 1u << 2,        // a larger operand never makes a smaller result
-  kBends = 1u << 3,             // turns a straight line into steps, corners or waves
-  kKeepsApart = 1u << 4,        // a value that a mask lowered stays below one that a table lowered
-  kSettled = 1u << 5,           // padding follows from the operands' padding
-  kSettledByWeights = 1u << 6,  // the same where one operand at most is data
-  kCarriesMasks = 1u << 7,      // masks that act on the operands of results act on the results
-  kStaysInPlace = 1u << 8,      // elements stay where they are in the rows of operands
-  kTakesSizes = 1u << 9,        // operands that decide its shape are shapes, or count repeats
-  kLooksUp = 1u << 10,          // an operand after the first chooses rows
-  kShapeOfFirst = 1u << 11,     // results have the shape of operand 0, which is no broadcast
-  kKnowsRows = 1u << 12,        // the number of rows is in an operand, or in its errors
-  kMovesBytes = 1u << 13,       // moves bytes instead of the floats that they stand for
-  kReduces = 1u << 14,          // elements act only as the sum, the largest or a similar reduction
-  kMultipliesWeights = 1u << 15,
-  kQuantises = 1u << 16,   // each element by itself and by its scale
-  kOfSegments = 1u << 17,  // reads packed tokens by their segments, and no tokens that no request
-                           // has
-  kLight = 1u << 18,       // few steps an element, worth no recipe of their own
-  kHeavy = 1u << 19,       // many steps an element
-  kCoarse = 1u << 20,      // makes equal results of some operands that differ
-  kBounds = 1u << 21,      // makes numbers of a usual size of all operands
-  kPicks = 1u << 22,       // each number of the results is one of operands, or a bound of the node
+  kComparison = 1u << 0,      // compares two numbers
+  kHangsOnLastBit = 1u << 1,  // a small change of operands may change its answer
+  kBends = 1u << 2,           // turns a straight line into steps, corners or waves
+  kStaysInPlace = 1u << 3,    // elements stay where they are in the rows of operands
+  kTakesSizes = 1u << 4,      // operands that decide its shape are shapes, or count repeats
+  kLooksUp = 1u << 5,         // an operand after the first chooses rows
+  kShapeOfFirst = 1u << 6,    // results have the shape of operand 0, which is no broadcast
+  kKnowsRows = 1u << 7,       // the number of rows is in an operand, or in its errors
+  kMovesBytes = 1u << 8,      // moves bytes instead of the floats that they stand for
+  kReduces = 1u << 9,         // elements act only as the sum, the largest or a similar reduction
+  kMultipliesWeights = 1u << 10,
+  kQuantises = 1u << 11,  // each element by itself and by its scale
+  kOfSegments =
+      1u << 12,        // reads packed tokens by their segments, and no tokens that no request has
+  kLight = 1u << 13,   // few steps an element, worth no recipe of their own
+  kHeavy = 1u << 14,   // many steps an element
+  kCoarse = 1u << 15,  // makes equal results of some operands that differ
 };
 
+// Tells which places of the operands of a node each place of its result is made of. See
+// ops/maps/index_map.h.
+class MapContext;
+using MapRule = void (*)(MapContext&);
+
 struct OpFacts {
+  MapRule map = nullptr;  // elementwise ops and views need none
   Elements elements = Elements::kMade;
   Sign sign = Sign::kUnknown;
   Positive positive = Positive::kUnknown;
   Overflow overflow = Overflow::kNever;
   Sizes sizes = Sizes::kUnknown;
   Growth growth = Growth::kUnknown;
-  RowRule rows = RowRule::kMixes;
   PackRule packing = PackRule::kNone;
-  PositionRule positions = PositionRule::kNone;
   Rounding rounding = Rounding::kNone;
   Border border = Border::kNone;
   int8_t axis = 0;        // the value of attribute `axis` where it is left out

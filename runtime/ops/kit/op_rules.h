@@ -1,6 +1,6 @@
 // The rules that a row of the op table may name. Each list is interpreted in one place: `Sign`,
-// `Positive` and `Overflow` by ops/axis, `Sizes` by verify, `Growth` by passes/read, `RowRule` by
-// recipe, the others by passes. The first one of each holds where a row says nothing.
+// `Positive` and `Overflow` by ops/axis, `Sizes` by verify, `Growth` by passes/read, the others by
+// passes. The first one of each holds where a row says nothing.
 #pragma once
 
 #include <cstdint>
@@ -94,39 +94,6 @@ enum class Growth : uint8_t {
   kFindsOnes,  // the indices of elements that are not zero
 };
 
-// How the op keeps rows of a batch apart, for recipe/row_rules. Views and elementwise ops do.
-enum class RowRule : uint8_t {
-  kMixes,  // or nothing is known
-  kFirst,
-  kFirstAlone,
-  kThird,
-  kAll,
-  kAllFollow,
-  kFirstAndAllFollow,
-  kAlongAxis,
-  kAddNorm,
-  kAttention,
-  kRelativeAttention,
-  kSegmentAttention,
-  kAppendRows,
-  kConcat,
-  kConv,
-  kIntegerConv,
-  kLinear,
-  kMatMul,
-  kMatMulInteger,
-  kIntegerLinear,
-  kQuantisation,
-  kReduction,
-  kDimZeroStays,
-  kLastDims,
-  kResize,
-  kSlice,
-  kEmbeddingSum,
-  kGather,
-  kTranspose,
-};
-
 // How the op is computed over packed tokens, for passes/pack. Views and elementwise ops are.
 enum class PackRule : uint8_t {
   kNone,
@@ -150,18 +117,6 @@ enum class PackRule : uint8_t {
   kTranspose,
 };
 
-// Which of its operands depend on the position alone, for passes/match/position_operands.
-enum class PositionRule : uint8_t {
-  kNone,
-  kAlongAxis,
-  kFirst,
-  kLinear,
-  kNorm,
-  kQuantisation,
-  kRotary,
-  kSlice,
-};
-
 // How the op finds the end of a request where its row goes on with padding, for passes/live.
 enum class Border : uint8_t {
   kNone,  // it looks at no other position, or nothing is known
@@ -172,9 +127,11 @@ enum class Border : uint8_t {
   kMean,
   kLargest,
   kSmallest,
+  kPick,  // takes the largest or the smallest along its axis, or their places
   kNorm,
   kSoftmax,
   kProduct,
+  kAttention,
   kLengths,
 };
 

@@ -3,7 +3,6 @@
 // f16 and bf16 are storage: arithmetic on them happens in float (`Compute<T>`).
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -90,7 +89,7 @@ absl::Status Dispatch(TypeList<Ts...>, DType dtype, F&& f) {
   return absl::UnimplementedError(absl::StrCat("no kernel for dtype ", DTypeName(dtype)));
 }
 
-// The same for code that moves elements only: T is an unsigned integer of the element's size.
+// Calls f for code that moves elements only: T is an unsigned integer of the element's size.
 template <typename F>
 void DispatchSize(DType dtype, F&& f) {
   switch (DTypeSize(dtype)) {

@@ -6,8 +6,7 @@
 
 namespace reprise {
 
-struct AppendRowsOp {
-  static constexpr char kName[] = "reprise.AppendRows";
+struct AppendRowsOp : NamedOp<"reprise.AppendRows"> {
   enum Input : size_t { kPast, kRows, kAt, kLength };
 };
 

@@ -6,31 +6,16 @@
 
 namespace reprise {
 
-struct ConcatOp {
-  static constexpr char kName[] = "Concat";
-
+struct ConcatOp : NamedOp<"Concat"> {
   int64_t axis = 0;
-
-  static ConcatOp From(const Attributes& attributes) {
-    ConcatOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static ConcatOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(ConcatOp, axis)
 };
 
-struct SplitOp {
-  static constexpr char kName[] = "Split";
+struct SplitOp : NamedOp<"Split"> {
   enum Input : size_t { kX, kSizes };
 
   int64_t axis = 0;
-
-  static SplitOp From(const Attributes& attributes) {
-    SplitOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static SplitOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(SplitOp, axis)
 };
 
 }  // namespace reprise

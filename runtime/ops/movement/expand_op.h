@@ -6,13 +6,11 @@
 
 namespace reprise {
 
-struct ExpandOp {
-  static constexpr char kName[] = "Expand";
+struct ExpandOp : NamedOp<"Expand"> {
   enum Input : size_t { kX, kShape };
 };
 
-struct TileOp {
-  static constexpr char kName[] = "Tile";
+struct TileOp : NamedOp<"Tile"> {
   enum Input : size_t { kX, kRepeats };
 };
 

@@ -6,42 +6,26 @@
 
 namespace reprise {
 
-struct ReshapeOp {
-  static constexpr char kName[] = "Reshape";
+struct ReshapeOp : NamedOp<"Reshape"> {
   enum Input : size_t { kX, kShape };
 
   bool allowzero = false;
-
-  static ReshapeOp From(const Attributes& attributes) {
-    ReshapeOp op;
-    ReadAttribute(attributes, "allowzero", op.allowzero);
-    return op;
-  }
-  static ReshapeOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(ReshapeOp, allowzero)
 };
 
-struct SqueezeOp {
-  static constexpr char kName[] = "Squeeze";
+struct SqueezeOp : NamedOp<"Squeeze"> {
   enum Input : size_t { kX, kAxes };
 };
 
-struct UnsqueezeOp {
-  static constexpr char kName[] = "Unsqueeze";
+struct UnsqueezeOp : NamedOp<"Unsqueeze"> {
   enum Input : size_t { kX, kAxes };
 };
 
-struct FlattenOp {
-  static constexpr char kName[] = "Flatten";
+struct FlattenOp : NamedOp<"Flatten"> {
   enum Input : size_t { kX };
 
   int64_t axis = 1;
-
-  static FlattenOp From(const Attributes& attributes) {
-    FlattenOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static FlattenOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(FlattenOp, axis)
 };
 
 }  // namespace reprise

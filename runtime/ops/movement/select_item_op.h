@@ -6,8 +6,7 @@
 
 namespace reprise {
 
-struct SelectItemOp {
-  static constexpr char kName[] = "reprise.SelectItem";
+struct SelectItemOp : NamedOp<"reprise.SelectItem"> {
   enum Input : size_t { kPosition, kFirstItem };
 };
 

@@ -6,23 +6,19 @@
 
 namespace reprise {
 
-struct ShapeOp {
-  static constexpr char kName[] = "Shape";
+struct ShapeOp : NamedOp<"Shape"> {
   enum Input : size_t { kX };
 };
 
-struct SizeOp {
-  static constexpr char kName[] = "Size";
+struct SizeOp : NamedOp<"Size"> {
   enum Input : size_t { kX };
 };
 
-struct ConstantOfShapeOp {
-  static constexpr char kName[] = "ConstantOfShape";
+struct ConstantOfShapeOp : NamedOp<"ConstantOfShape"> {
   enum Input : size_t { kShape };
 };
 
-struct RangeOp {
-  static constexpr char kName[] = "Range";
+struct RangeOp : NamedOp<"Range"> {
   enum Input : size_t { kStart, kLimit, kDelta };
 };
 

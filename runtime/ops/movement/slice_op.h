@@ -6,8 +6,7 @@
 
 namespace reprise {
 
-struct SliceOp {
-  static constexpr char kName[] = "Slice";
+struct SliceOp : NamedOp<"Slice"> {
   enum Input : size_t { kX, kStarts, kEnds, kAxes, kSteps };
 };
 

@@ -7,18 +7,11 @@
 namespace reprise {
 
 // Without `perm` the dims are reversed.
-struct TransposeOp {
-  static constexpr char kName[] = "Transpose";
+struct TransposeOp : NamedOp<"Transpose"> {
   enum Input : size_t { kX };
 
   std::vector<int64_t> perm;
-
-  static TransposeOp From(const Attributes& attributes) {
-    TransposeOp op;
-    ReadAttribute(attributes, "perm", op.perm);
-    return op;
-  }
-  static TransposeOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(TransposeOp, perm)
 };
 
 }  // namespace reprise

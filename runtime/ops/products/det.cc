@@ -66,18 +66,4 @@ absl::Status DetKernel(const KernelContext& context) {
   });
 }
 
-// Keeps each matrix by itself, made of all of its elements.
-void DetAxis(AxisContext& context) {
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(0).along) {
-    if (positions.dim + 2 >= context.rank(0)) {
-      context.Mix("takes the determinant over", /*guarded=*/false);
-      continue;
-    }
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-  }
-  context.Set(0, std::move(flow));
-}
-
 }  // namespace reprise::ops

@@ -1,7 +1,6 @@
 // Det: the determinant of each matrix of a stack.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -10,7 +9,6 @@ namespace reprise::ops {
 // and of one that holds NaN is NaN.
 Rule DetRule;
 Kernel DetKernel;
-void DetAxis(AxisContext& context);
 
 // Returns the determinant of `n` rows of `n`, by elimination with partial pivoting; `m` is used up.
 double Determinant(double* m, int64_t n);

@@ -6,18 +6,11 @@
 
 namespace reprise {
 
-struct LinearOp {
-  static constexpr char kName[] = "reprise.Linear";
+struct LinearOp : NamedOp<"reprise.Linear"> {
   enum Input : size_t { kX, kWeights, kBias, kResidual };
 
   std::string activation = "none";
-
-  static LinearOp From(const Attributes& attributes) {
-    LinearOp op;
-    ReadAttribute(attributes, "activation", op.activation);
-    return op;
-  }
-  static LinearOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(LinearOp, activation)
 };
 
 }  // namespace reprise

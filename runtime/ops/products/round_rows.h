@@ -7,7 +7,6 @@
 // that is made of the row, or of the block, is no number. Ranges below kLeastRange count as 0.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

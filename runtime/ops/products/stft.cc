@@ -112,22 +112,4 @@ absl::Status StftKernel(const KernelContext& context) {
   });
 }
 
-// Keeps each row of the batch by itself. A frame that reaches past the samples of a request is none
-// of its own.
-void StftAxis(AxisContext& context) {
-  AxisFlowValue flow;
-  if (!context.input(kWindow).along.empty()) {
-    context.Doubt("takes weights that follow the positions of");
-  }
-  for (const Positions& positions : context.input(kSignal).along) {
-    if (positions.dim > 0) {
-      context.Mix("transforms frames of", /*guarded=*/false);
-      continue;
-    }
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-  }
-  context.Set(0, std::move(flow));
-}
-
 }  // namespace reprise::ops

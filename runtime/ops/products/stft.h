@@ -1,7 +1,6 @@
 // STFT: the discrete Fourier transforms of frames of a signal.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -16,6 +15,5 @@ namespace reprise::ops {
 // The importer makes a convolution of it where step and length are constants (rewrites_fourier).
 Rule StftRule;
 Kernel StftKernel;
-void StftAxis(AxisContext& context);
 
 }  // namespace reprise::ops

@@ -6,23 +6,15 @@
 
 namespace reprise {
 
-struct ByteTableOp {
-  static constexpr char kName[] = "reprise.ByteTable";
+struct ByteTableOp : NamedOp<"reprise.ByteTable"> {
   enum Input : size_t { kX, kTable };
 };
 
-struct IntegerAddOp {
-  static constexpr char kName[] = "reprise.IntegerAdd";
+struct IntegerAddOp : NamedOp<"reprise.IntegerAdd"> {
   enum Input : size_t { kA, kB, kAScale, kBScale, kYScale, kAZero, kBZero, kYZero };
 
   std::string activation = "none";
-
-  static IntegerAddOp From(const Attributes& attributes) {
-    IntegerAddOp op;
-    ReadAttribute(attributes, "activation", op.activation);
-    return op;
-  }
-  static IntegerAddOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(IntegerAddOp, activation)
 };
 
 }  // namespace reprise

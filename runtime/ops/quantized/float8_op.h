@@ -6,60 +6,26 @@
 
 namespace reprise {
 
-struct FromFloat8Op {
-  static constexpr char kName[] = "reprise.FromFloat8";
+template <OpText kOp>
+struct CastFloat8Op : NamedOp<kOp> {
   enum Input : size_t { kX };
 
   int64_t form = 0;
-
-  static FromFloat8Op From(const Attributes& attributes) {
-    FromFloat8Op op;
-    ReadAttribute(attributes, "form", op.form);
-    return op;
-  }
-  static FromFloat8Op From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(CastFloat8Op, form)
 };
 
-struct ToFloat8Op {
-  static constexpr char kName[] = "reprise.ToFloat8";
-  enum Input : size_t { kX };
+using FromFloat8Op = CastFloat8Op<"reprise.FromFloat8">;
+using ToFloat8Op = CastFloat8Op<"reprise.ToFloat8">;
 
-  int64_t form = 0;
-
-  static ToFloat8Op From(const Attributes& attributes) {
-    ToFloat8Op op;
-    ReadAttribute(attributes, "form", op.form);
-    return op;
-  }
-  static ToFloat8Op From(const Node& node) { return From(node.attributes); }
-};
-
-struct DequantizeFloat8Op {
-  static constexpr char kName[] = "reprise.DequantizeFloat8";
+template <OpText kOp>
+struct ScaleFloat8Op : NamedOp<kOp> {
   enum Input : size_t { kX, kScale };
 
   int64_t form = 0;
-
-  static DequantizeFloat8Op From(const Attributes& attributes) {
-    DequantizeFloat8Op op;
-    ReadAttribute(attributes, "form", op.form);
-    return op;
-  }
-  static DequantizeFloat8Op From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(ScaleFloat8Op, form)
 };
 
-struct QuantizeFloat8Op {
-  static constexpr char kName[] = "reprise.QuantizeFloat8";
-  enum Input : size_t { kX, kScale };
-
-  int64_t form = 0;
-
-  static QuantizeFloat8Op From(const Attributes& attributes) {
-    QuantizeFloat8Op op;
-    ReadAttribute(attributes, "form", op.form);
-    return op;
-  }
-  static QuantizeFloat8Op From(const Node& node) { return From(node.attributes); }
-};
+using DequantizeFloat8Op = ScaleFloat8Op<"reprise.DequantizeFloat8">;
+using QuantizeFloat8Op = ScaleFloat8Op<"reprise.QuantizeFloat8">;
 
 }  // namespace reprise

@@ -1,9 +1,7 @@
 #include "runtime/ops/quantized/integer_conv.h"
 
-#include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/quantized/integer_conv_op.h"

@@ -6,8 +6,7 @@
 
 namespace reprise {
 
-struct IntegerConvOp {
-  static constexpr char kName[] = "reprise.IntegerConv";
+struct IntegerConvOp : NamedOp<"reprise.IntegerConv"> {
   enum Input : size_t {
     kX,
     kWeight,
@@ -24,15 +23,7 @@ struct IntegerConvOp {
   int64_t group = 1;
   std::string activation = "none";
   std::string layout = "first";
-
-  static IntegerConvOp From(const Attributes& attributes) {
-    IntegerConvOp op;
-    ReadAttribute(attributes, "group", op.group);
-    ReadAttribute(attributes, "activation", op.activation);
-    ReadAttribute(attributes, "layout", op.layout);
-    return op;
-  }
-  static IntegerConvOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(IntegerConvOp, group, activation, layout)
 };
 
 }  // namespace reprise

@@ -6,18 +6,11 @@
 
 namespace reprise {
 
-struct IntegerLinearOp {
-  static constexpr char kName[] = "reprise.IntegerLinear";
+struct IntegerLinearOp : NamedOp<"reprise.IntegerLinear"> {
   enum Input : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias, kResidual };
 
   std::string activation = "none";
-
-  static IntegerLinearOp From(const Attributes& attributes) {
-    IntegerLinearOp op;
-    ReadAttribute(attributes, "activation", op.activation);
-    return op;
-  }
-  static IntegerLinearOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(IntegerLinearOp, activation)
 };
 
 }  // namespace reprise

@@ -6,63 +6,36 @@
 
 namespace reprise {
 
-struct QuantizeLinearOp {
-  static constexpr char kName[] = "QuantizeLinear";
+struct QuantizeLinearOp : NamedOp<"QuantizeLinear"> {
   enum Input : size_t { kX, kScale, kZeroPoint };
 
   int64_t axis = 1;
   int64_t block_size = 0;
   int64_t output_dtype = 0;
-
-  static QuantizeLinearOp From(const Attributes& attributes) {
-    QuantizeLinearOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    ReadAttribute(attributes, "block_size", op.block_size);
-    ReadAttribute(attributes, "output_dtype", op.output_dtype);
-    return op;
-  }
-  static QuantizeLinearOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(QuantizeLinearOp, axis, block_size, output_dtype)
 };
 
-struct DequantizeLinearOp {
-  static constexpr char kName[] = "DequantizeLinear";
+struct DequantizeLinearOp : NamedOp<"DequantizeLinear"> {
   enum Input : size_t { kX, kScale, kZeroPoint };
 
   int64_t axis = 1;
   int64_t block_size = 0;
-
-  static DequantizeLinearOp From(const Attributes& attributes) {
-    DequantizeLinearOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    ReadAttribute(attributes, "block_size", op.block_size);
-    return op;
-  }
-  static DequantizeLinearOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(DequantizeLinearOp, axis, block_size)
 };
 
-struct FakeQuantizeOp {
-  static constexpr char kName[] = "reprise.FakeQuantize";
+struct FakeQuantizeOp : NamedOp<"reprise.FakeQuantize"> {
   enum Input : size_t { kX, kScale, kZeroPoint };
 
   int64_t axis = 1;
   int64_t block_size = 0;
-
-  static FakeQuantizeOp From(const Attributes& attributes) {
-    FakeQuantizeOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    ReadAttribute(attributes, "block_size", op.block_size);
-    return op;
-  }
-  static FakeQuantizeOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(FakeQuantizeOp, axis, block_size)
 };
 
-struct DynamicQuantizeLinearOp {
-  static constexpr char kName[] = "DynamicQuantizeLinear";
+struct DynamicQuantizeLinearOp : NamedOp<"DynamicQuantizeLinear"> {
   enum Input : size_t { kX };
 };
 
-struct SegmentDynamicQuantizeOp {
-  static constexpr char kName[] = "reprise.SegmentDynamicQuantizeLinear";
+struct SegmentDynamicQuantizeOp : NamedOp<"reprise.SegmentDynamicQuantizeLinear"> {
   enum Input : size_t { kX, kSegments };
 };
 

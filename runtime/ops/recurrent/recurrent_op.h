@@ -6,52 +6,17 @@
 
 namespace reprise {
 
-struct LstmOp {
-  static constexpr char kName[] = "LSTM";
+template <OpText kOp>
+struct RecurrentOp : NamedOp<kOp> {
   enum Input : size_t { kX, kWeights, kRecurrence, kBias };
 
   int64_t layout = 0;
   std::string direction = "forward";
-
-  static LstmOp From(const Attributes& attributes) {
-    LstmOp op;
-    ReadAttribute(attributes, "layout", op.layout);
-    ReadAttribute(attributes, "direction", op.direction);
-    return op;
-  }
-  static LstmOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(RecurrentOp, layout, direction)
 };
 
-struct GruOp {
-  static constexpr char kName[] = "GRU";
-  enum Input : size_t { kX, kWeights, kRecurrence, kBias };
-
-  int64_t layout = 0;
-  std::string direction = "forward";
-
-  static GruOp From(const Attributes& attributes) {
-    GruOp op;
-    ReadAttribute(attributes, "layout", op.layout);
-    ReadAttribute(attributes, "direction", op.direction);
-    return op;
-  }
-  static GruOp From(const Node& node) { return From(node.attributes); }
-};
-
-struct RnnOp {
-  static constexpr char kName[] = "RNN";
-  enum Input : size_t { kX, kWeights, kRecurrence, kBias };
-
-  int64_t layout = 0;
-  std::string direction = "forward";
-
-  static RnnOp From(const Attributes& attributes) {
-    RnnOp op;
-    ReadAttribute(attributes, "layout", op.layout);
-    ReadAttribute(attributes, "direction", op.direction);
-    return op;
-  }
-  static RnnOp From(const Node& node) { return From(node.attributes); }
-};
+using LstmOp = RecurrentOp<"LSTM">;
+using GruOp = RecurrentOp<"GRU">;
+using RnnOp = RecurrentOp<"RNN">;
 
 }  // namespace reprise

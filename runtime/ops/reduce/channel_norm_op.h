@@ -6,48 +6,26 @@
 
 namespace reprise {
 
-struct BatchNormalizationOp {
-  static constexpr char kName[] = "BatchNormalization";
+struct BatchNormalizationOp : NamedOp<"BatchNormalization"> {
   enum Input : size_t { kX, kScale, kShift, kMean, kVariance };
 
   float epsilon = 1e-5f;
-
-  static BatchNormalizationOp From(const Attributes& attributes) {
-    BatchNormalizationOp op;
-    ReadAttribute(attributes, "epsilon", op.epsilon);
-    return op;
-  }
-  static BatchNormalizationOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(BatchNormalizationOp, epsilon)
 };
 
-struct InstanceNormalizationOp {
-  static constexpr char kName[] = "InstanceNormalization";
+struct InstanceNormalizationOp : NamedOp<"InstanceNormalization"> {
   enum Input : size_t { kX, kScale, kBias };
 
   float epsilon = 1e-5f;
-
-  static InstanceNormalizationOp From(const Attributes& attributes) {
-    InstanceNormalizationOp op;
-    ReadAttribute(attributes, "epsilon", op.epsilon);
-    return op;
-  }
-  static InstanceNormalizationOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(InstanceNormalizationOp, epsilon)
 };
 
-struct GroupNormalizationOp {
-  static constexpr char kName[] = "GroupNormalization";
+struct GroupNormalizationOp : NamedOp<"GroupNormalization"> {
   enum Input : size_t { kX, kScale, kBias };
 
   float epsilon = 1e-5f;
   int64_t num_groups = 0;
-
-  static GroupNormalizationOp From(const Attributes& attributes) {
-    GroupNormalizationOp op;
-    ReadAttribute(attributes, "epsilon", op.epsilon);
-    ReadAttribute(attributes, "num_groups", op.num_groups);
-    return op;
-  }
-  static GroupNormalizationOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(GroupNormalizationOp, epsilon, num_groups)
 };
 
 }  // namespace reprise

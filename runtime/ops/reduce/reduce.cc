@@ -8,7 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"

@@ -6,17 +6,11 @@
 
 namespace reprise {
 
-struct RotaryOp {
-  static constexpr char kName[] = "reprise.Rotary";
+struct RotaryOp : NamedOp<"reprise.Rotary"> {
   enum Input : size_t { kX, kCosine, kSine };
 };
 
-struct RotaryEmbeddingOp {
-  static constexpr char kName[] = "RotaryEmbedding";
-};
-
-struct MicrosoftRotaryEmbeddingOp {
-  static constexpr char kName[] = "com.microsoft.RotaryEmbedding";
-};
+struct RotaryEmbeddingOp : NamedOp<"RotaryEmbedding"> {};
+struct MicrosoftRotaryEmbeddingOp : NamedOp<"com.microsoft.RotaryEmbedding"> {};
 
 }  // namespace reprise

@@ -6,46 +6,16 @@
 
 namespace reprise {
 
-struct SoftmaxOp {
-  static constexpr char kName[] = "Softmax";
+template <OpText kOp>
+struct SoftmaxFormOp : NamedOp<kOp> {
   enum Input : size_t { kX };
 
   int64_t axis = -1;
-
-  static SoftmaxOp From(const Attributes& attributes) {
-    SoftmaxOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static SoftmaxOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(SoftmaxFormOp, axis)
 };
 
-struct LogSoftmaxOp {
-  static constexpr char kName[] = "LogSoftmax";
-  enum Input : size_t { kX };
-
-  int64_t axis = -1;
-
-  static LogSoftmaxOp From(const Attributes& attributes) {
-    LogSoftmaxOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static LogSoftmaxOp From(const Node& node) { return From(node.attributes); }
-};
-
-struct HardmaxOp {
-  static constexpr char kName[] = "Hardmax";
-  enum Input : size_t { kX };
-
-  int64_t axis = -1;
-
-  static HardmaxOp From(const Attributes& attributes) {
-    HardmaxOp op;
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static HardmaxOp From(const Node& node) { return From(node.attributes); }
-};
+using SoftmaxOp = SoftmaxFormOp<"Softmax">;
+using LogSoftmaxOp = SoftmaxFormOp<"LogSoftmax">;
+using HardmaxOp = SoftmaxFormOp<"Hardmax">;
 
 }  // namespace reprise

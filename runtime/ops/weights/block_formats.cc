@@ -80,8 +80,8 @@ void TakeIq4Nl(const uint8_t* block, BlockParts& parts) {
   }
 }
 
-// The factors of Q4_K and Q5_K: scale f16, scale of offsets f16, then 12 bytes with eight times six
-// bits for both.
+// Takes the factors of Q4_K and Q5_K: scale f16, scale of offsets f16, then 12 bytes with eight
+// times six bits for both.
 void TakeGroupFactors(const uint8_t* block, BlockParts& parts) {
   const float scale = HalfAt(block), least = HalfAt(block + 2);
   const uint8_t* const bits = block + 4;
@@ -95,7 +95,7 @@ void TakeGroupFactors(const uint8_t* block, BlockParts& parts) {
   }
 }
 
-// The factors, then 128 bytes: each 32 of them hold two groups, the first in their low bits.
+// Takes the factors, then 128 bytes: each 32 of them hold two groups, the first in their low bits.
 void TakeQ4K(const uint8_t* block, BlockParts& parts) {
   TakeGroupFactors(block, parts);
   const uint8_t* bytes = block + 16;
@@ -107,8 +107,8 @@ void TakeQ4K(const uint8_t* block, BlockParts& parts) {
   }
 }
 
-// The same with 32 bytes of fifth bits before the numbers: bit g of byte j is number j's of group
-// g.
+// Takes the same with 32 bytes of fifth bits before the numbers: bit g of byte j is number j's of
+// group g.
 void TakeQ5K(const uint8_t* block, BlockParts& parts) {
   TakeGroupFactors(block, parts);
   const uint8_t* const high = block + 16;

@@ -7,24 +7,14 @@
 namespace reprise {
 
 // reprise.RoundedPart: the numbers of a rounded matrix, or its factors.
-struct RoundedPartOp {
-  static constexpr char kName[] = "reprise.RoundedPart";
+struct RoundedPartOp : NamedOp<"reprise.RoundedPart"> {
   static constexpr char kNumbers[] = "numbers", kScales[] = "scales";
 
   std::string part;
   int64_t bits = 8;
   int64_t block = 0;  // 0: a factor for each column
   int64_t axis = 1;   // the dim of columns
-
-  static RoundedPartOp From(const Attributes& attributes) {
-    RoundedPartOp op;
-    ReadAttribute(attributes, "part", op.part);
-    ReadAttribute(attributes, "bits", op.bits);
-    ReadAttribute(attributes, "block", op.block);
-    ReadAttribute(attributes, "axis", op.axis);
-    return op;
-  }
-  static RoundedPartOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(RoundedPartOp, part, bits, block, axis)
 };
 
 }  // namespace reprise

@@ -7,34 +7,18 @@
 namespace reprise {
 
 // reprise.StoredFloats: the floats of blocks.
-struct StoredFloatsOp {
-  static constexpr char kName[] = "reprise.StoredFloats";
-
+struct StoredFloatsOp : NamedOp<"reprise.StoredFloats"> {
   std::string format;  // "Q4_K"
-
-  static StoredFloatsOp From(const Attributes& attributes) {
-    StoredFloatsOp op;
-    ReadAttribute(attributes, "format", op.format);
-    return op;
-  }
-  static StoredFloatsOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(StoredFloatsOp, format)
 };
 
 // reprise.StoredPart: the part of blocks that kernels read.
-struct StoredPartOp {
-  static constexpr char kName[] = "reprise.StoredPart";
+struct StoredPartOp : NamedOp<"reprise.StoredPart"> {
   static constexpr char kNumbers[] = "numbers", kScales[] = "scales", kOffsets[] = "offsets";
 
   std::string format;
   std::string part;
-
-  static StoredPartOp From(const Attributes& attributes) {
-    StoredPartOp op;
-    ReadAttribute(attributes, "format", op.format);
-    ReadAttribute(attributes, "part", op.part);
-    return op;
-  }
-  static StoredPartOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(StoredPartOp, format, part)
 };
 
 }  // namespace reprise

@@ -73,23 +73,4 @@ absl::Status AffineGridKernel(const KernelContext& context) {
   });
 }
 
-// Keeps one map a row of the batch. A longer image has other places.
-void AffineGridAxis(AxisContext& context) {
-  AxisFlowValue flow;
-  const auto size = context.integers(kSize), larger = context.larger_integers(kSize);
-  const bool known = size.has_value() && larger.has_value() && size->size() == larger->size();
-  if (!known || !std::equal(size->begin() + 2, size->end(), larger->begin() + 2)) {
-    context.Doubt("counts places between both ends of");
-  }
-  for (const Positions& positions : context.input(kTheta).along) {
-    if (positions.dim > 0) {
-      context.Doubt("takes maps that follow the positions of");
-      continue;
-    }
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-  }
-  context.Set(0, std::move(flow));
-}
-
 }  // namespace reprise::ops

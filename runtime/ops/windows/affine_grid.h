@@ -1,7 +1,6 @@
 // AffineGrid: the places that GridSample samples an image at, for an affine map of it.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -12,6 +11,5 @@ namespace reprise::ops {
 // between their outer sides), last dim first, and 1. There are 2 or 3 dims.
 Rule AffineGridRule;
 Kernel AffineGridKernel;
-void AffineGridAxis(AxisContext& context);
 
 }  // namespace reprise::ops

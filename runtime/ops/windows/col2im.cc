@@ -94,18 +94,4 @@ absl::Status Col2ImKernel(const KernelContext& context) {
   });
 }
 
-// Keeps each row of the batch by itself.
-void Col2ImAxis(AxisContext& context) {
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(kColumns).along) {
-    if (positions.dim > 0) {
-      context.Mix("adds up blocks over", /*guarded=*/false);
-      continue;
-    }
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-  }
-  context.Set(0, std::move(flow));
-}
-
 }  // namespace reprise::ops

@@ -1,7 +1,6 @@
 // Col2Im: columns of blocks, put back as images.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -11,6 +10,5 @@ namespace reprise::ops {
 // `dilations`, `pads` and `strides`. Elements on the padding are left out.
 Rule Col2ImRule;
 Kernel Col2ImKernel;
-void Col2ImAxis(AxisContext& context);
 
 }  // namespace reprise::ops

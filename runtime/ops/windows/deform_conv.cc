@@ -257,39 +257,4 @@ absl::Status DeformColumnsKernel(const KernelContext& context) {
   });
 }
 
-namespace {
-
-// Keeps rows of the batch by themselves; `rows`: the operands that have one for each.
-void BatchAlone(AxisContext& context, std::initializer_list<size_t> rows) {
-  AxisFlowValue flow;
-  for (size_t i = 0; i < context.num_inputs(); ++i) {
-    const bool has_rows = std::find(rows.begin(), rows.end(), i) != rows.end();
-    for (const Positions& positions : context.input(i).along) {
-      if (!has_rows || positions.dim > 0) {
-        context.Doubt("reads wherever offsets say over");
-      } else if (flow.At(0) == nullptr) {
-        flow.along.push_back(positions);
-        flow.along.back().padding = PaddingValue::Unknown();
-      }
-    }
-  }
-  // All of them go along with the batch, or none does.
-  for (const size_t i : rows) {
-    if (context.has_input(i) && (context.input(i).At(0) == nullptr) != flow.along.empty()) {
-      context.Doubt("reads with one operand for all rows over");
-    }
-  }
-  context.Set(0, std::move(flow));
-}
-
-}  // namespace
-
-void DeformConvAxis(AxisContext& context) {
-  BatchAlone(context, {DeformConvOp::kX, DeformConvOp::kOffset, DeformConvOp::kMask});
-}
-
-void DeformColumnsAxis(AxisContext& context) {
-  BatchAlone(context, {DeformColumnsOp::kX, DeformColumnsOp::kOffset, DeformColumnsOp::kMask});
-}
-
 }  // namespace reprise::ops

@@ -1,7 +1,6 @@
 // DeformConv: a convolution whose windows read at places that an operand gives.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 #include "runtime/ops/windows/windows.h"
 
@@ -14,14 +13,12 @@ namespace reprise::ops {
 // offsets and masks.
 Rule DeformConvRule;
 Kernel DeformConvKernel;
-void DeformConvAxis(AxisContext& context);
 
 // reprise.DeformColumns(x, offset, mask?): the elements that its windows read, as the left side of
 // the product that a DeformConv of `group` = 1 is: [batch, windows, channels * taps]. Attributes
 // are DeformConv's, and kernel_shape is given.
 Rule DeformColumnsRule;
 Kernel DeformColumnsKernel;
-void DeformColumnsAxis(AxisContext& context);
 
 // The windows that read x. `windows.out` are the dims of the result.
 template <typename Number>

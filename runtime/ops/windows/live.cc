@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,17 @@ Extent DeclaredExtent(const Node& node) {
 }
 
 float ValueOf(const Node& node) { return node.attributes.Float("value", 0); }
+
+// Returns `value` as a T, infinities as the lowest and the highest integer or bool.
+template <typename T>
+T NumberOf(float value) {
+  if constexpr (std::is_same_v<T, Bool>) return Bool(value > 0);
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (std::isinf(value)) return value < 0 ? Limits::lowest() : Limits::max();
+  }
+  return T(value);
+}
 
 }  // namespace
 
@@ -51,8 +64,7 @@ absl::Status LiveExtentKernel(const KernelContext& context) {
 }
 
 absl::Status LiveFillRule(InferContext& context) {
-  const bool holds = std::isfinite(ValueOf(context.node()));  // no integer is infinite
-  RETURN_IF_ERROR(CheckType(context, 0, holds ? kNumbers : kFloats));
+  RETURN_IF_ERROR(CheckType(context, 0, kAnyType));
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
   RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
@@ -74,13 +86,13 @@ absl::Status LiveFillKernel(const KernelContext& context) {
   const int64_t inner = Strides(x.shape)[axis];
   const int64_t lines = inner * size == 0 ? 0 : NumElements(x.shape) / (inner * size);
   const float value = ValueOf(context.node);
-  return Dispatch(NumericList(), x.dtype, [&]<typename T>() {
+  return Dispatch(AllList(), x.dtype, [&]<typename T>() {
     const auto* from = x.as<T>();
     auto* to = context.outputs[0].as<T>();
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t live = LivePositions(extents[line * rows / lines], size) * inner;
       std::copy_n(from + line * size * inner, live, to + line * size * inner);
-      std::fill_n(to + line * size * inner + live, size * inner - live, T(value));
+      std::fill_n(to + line * size * inner + live, size * inner - live, NumberOf<T>(value));
     }
   });
 }

@@ -10,7 +10,8 @@
 //     stride), at least 0
 //   reprise.LiveFill(x [B * h, ...], extent i32 [B]; axis, value) -> like x
 //     x with `value` at the positions of dim `axis` after the extent of each row; a row of the
-//     extents is h rows of x
+//     extents is h rows of x. Among integers and bools minus infinity is the lowest, infinity the
+//     highest
 //   reprise.LiveMask(extent i32 [B], size i64 [1]; rank, value) -> f32 [B, 1, ..., size]
 //     0 at the positions of each row, `value` after them: added to scores
 //   reprise.LiveShare(extent i32 [B], size i64 [1]; rank, axis, kernel, stride, dilation, begin,

@@ -6,28 +6,23 @@
 
 namespace reprise {
 
-struct LiveExtentOp {
-  static constexpr char kName[] = "reprise.LiveExtent";
+struct LiveExtentOp : NamedOp<"reprise.LiveExtent"> {
   enum Input : size_t { kLive };
 };
 
-struct LiveFillOp {
-  static constexpr char kName[] = "reprise.LiveFill";
+struct LiveFillOp : NamedOp<"reprise.LiveFill"> {
   enum Input : size_t { kX, kExtent };
 };
 
-struct LiveMaskOp {
-  static constexpr char kName[] = "reprise.LiveMask";
+struct LiveMaskOp : NamedOp<"reprise.LiveMask"> {
   enum Input : size_t { kExtent, kSize };
 };
 
-struct LiveShareOp {
-  static constexpr char kName[] = "reprise.LiveShare";
+struct LiveShareOp : NamedOp<"reprise.LiveShare"> {
   enum Input : size_t { kExtent, kSize };
 };
 
-struct LiveCompactOp {
-  static constexpr char kName[] = "reprise.LiveCompact";
+struct LiveCompactOp : NamedOp<"reprise.LiveCompact"> {
   enum Input : size_t { kX, kSizes, kExtents };
 };
 

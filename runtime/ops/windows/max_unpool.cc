@@ -1,6 +1,5 @@
 #include "runtime/ops/windows/max_unpool.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -107,12 +106,6 @@ absl::Status MaxUnpoolKernel(const KernelContext& context) {
     }
   });
   return absl::OkStatus();
-}
-
-// Indices say where an element goes, in the result of all rows; the measurement shows whether a
-// row's indices are its own.
-void MaxUnpoolAxis(AxisContext& context) {
-  if (context.AnyPositions()) context.Doubt("puts elements wherever numbers say over");
 }
 
 }  // namespace reprise::ops

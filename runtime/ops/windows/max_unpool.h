@@ -1,7 +1,6 @@
 // MaxUnpool: the largest elements of windows, put back where MaxPool found them.
 #pragma once
 
-#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -12,6 +11,5 @@ namespace reprise::ops {
 // pads; a larger `output_shape` has zeros after it. onnxruntime counts places in the larger shape.
 Rule MaxUnpoolRule;
 Kernel MaxUnpoolKernel;
-void MaxUnpoolAxis(AxisContext& context);
 
 }  // namespace reprise::ops

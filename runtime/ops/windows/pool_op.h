@@ -6,23 +6,19 @@
 
 namespace reprise {
 
-struct MaxPoolOp {
-  static constexpr char kName[] = "MaxPool";
+struct MaxPoolOp : NamedOp<"MaxPool"> {
   enum Input : size_t { kX };
 };
 
-struct AveragePoolOp {
-  static constexpr char kName[] = "AveragePool";
+struct AveragePoolOp : NamedOp<"AveragePool"> {
   enum Input : size_t { kX };
 };
 
-struct GlobalMaxPoolOp {
-  static constexpr char kName[] = "GlobalMaxPool";
+struct GlobalMaxPoolOp : NamedOp<"GlobalMaxPool"> {
   enum Input : size_t { kX };
 };
 
-struct GlobalAveragePoolOp {
-  static constexpr char kName[] = "GlobalAveragePool";
+struct GlobalAveragePoolOp : NamedOp<"GlobalAveragePool"> {
   enum Input : size_t { kX };
 };
 

@@ -197,7 +197,7 @@ class Sampler {
 
  private:
   float Last() const { return static_cast<float>(sampling_.in - 1); }
-  // The first element stands for NaN.
+  // Returns the element at `at`; the first one stands for NaN.
   int64_t At(float at) const { return static_cast<int64_t>(at > 0 ? std::min(at, Last()) : 0.0f); }
 
   void AppendCubic(float x, float before, ResizeTaps& taps) const {
@@ -375,8 +375,14 @@ absl::Status ResizeRule(InferContext& context) {
     ASSIGN_OR_RETURN(wanted, context.RequireSizes(kSizes));
   }
   for (const Size size : wanted) request.sizes.push_back(static_cast<double>(size.hint()));
-  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
-                   SamplingsOf(context.node(), HintsOf(context.shape(kX)), request));
+  const absl::StatusOr<std::vector<DimSampling>> found =
+      SamplingsOf(context.node(), HintsOf(context.shape(kX)), request);
+  if (!found.ok()) {
+    // It may take other sizes.
+    context.PinSizes();
+    return found.status();
+  }
+  const std::vector<DimSampling>& samplings = *found;
   const SizeList shape = SampledShape(context, samplings, wanted);
   for (size_t d = 0; d < shape.size(); ++d) {
     if (context.shape(kX)[d] == 0 && shape[d] != 0) {

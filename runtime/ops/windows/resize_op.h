@@ -6,18 +6,11 @@
 
 namespace reprise {
 
-struct ResizeOp {
-  static constexpr char kName[] = "Resize";
+struct ResizeOp : NamedOp<"Resize"> {
   enum Input : size_t { kX, kRoi, kScales, kSizes };
 
   std::string mode = "nearest";
-
-  static ResizeOp From(const Attributes& attributes) {
-    ResizeOp op;
-    ReadAttribute(attributes, "mode", op.mode);
-    return op;
-  }
-  static ResizeOp From(const Node& node) { return From(node.attributes); }
+  OP_ATTRIBUTES(ResizeOp, mode)
 };
 
 }  // namespace reprise

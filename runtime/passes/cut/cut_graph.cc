@@ -149,7 +149,7 @@ class Splitter {
     }
   }
 
-  // The node that makes `id` is to run among the eager nodes of stage `stage`, and those after it.
+  // Marks the node that makes `id`, and those after it, to run among the eager nodes of `stage`.
   void WantKnown(ValueId id, int stage) {
     std::vector<ValueId> stack = {id};
     while (!stack.empty()) {

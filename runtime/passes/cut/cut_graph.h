@@ -81,7 +81,7 @@ struct CutGraph {
   std::vector<Cut> cuts;  // shown to people; includes cuts in branches and bodies
 };
 
-// Null where `graph` has no cut. See FindCuts.
+// Returns nullptr where `graph` has no cut. See FindCuts.
 std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
                                           const std::set<std::string>& shape_inputs,
                                           const CutWishes& wishes = {});

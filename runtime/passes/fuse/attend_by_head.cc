@@ -15,19 +15,12 @@
 namespace reprise {
 namespace {
 
-// Returns the value that a chain of Reshapes starts from: the same elements in the same order.
-ValueId BelowReshapes(const Graph& graph, ValueId value) {
-  while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
-    value = reshape->inputs[0];
-  return value;
-}
-
 // Returns the [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is
 // made of; kNone where it is made in another way.
 ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   const Shape& shape = *ShapeOf(graph, tokens);
   const int64_t batch = shape[0], rows = shape[1], size = shape[2] / all_heads;
-  ValueId value = BelowReshapes(graph, tokens);
+  ValueId value = BeforeReshapes(graph, tokens);
   int64_t heads = all_heads;
   if (const Node* expand = graph.ProducerIf(value, ExpandOp::kName); expand != nullptr) {
     const Shape& wide = *ShapeOf(graph, value);
@@ -37,7 +30,7 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
         !HasShape(graph, expand->inputs[0], {batch, rows, heads, 1, size})) {
       return kNone;
     }
-    value = BelowReshapes(graph, expand->inputs[0]);
+    value = BeforeReshapes(graph, expand->inputs[0]);
   }
   if (!HasShape(graph, value, {batch, rows, heads, size})) return kNone;
   // The Transposes composed: dim i of the result is dim places[i] of the value they start from.
@@ -52,46 +45,31 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   return kNone;
 }
 
-class AttendByHeadPass : public Pass {
- public:
-  absl::string_view name() const override { return "attend_by_head"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != AttentionOp::kName ||
-          AttentionOp::From(graph.node(id)).packed_qkv) {
-        continue;
-      }
-      changed |= Rewrite(graph, id);
-    }
-    return changed;
+absl::StatusOr<bool> AttendByHeadAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != AttentionOp::kName || AttentionOp::From(graph.node(id)).packed_qkv) {
+    return false;
   }
-
- private:
-  static bool Rewrite(Graph& graph, NodeId id) {
-    const int64_t heads = AttentionOp::From(graph.node(id)).num_heads;
-    const ValueId k = HeadsBehind(graph, graph.node(id).inputs[1], heads);
-    const ValueId v = HeadsBehind(graph, graph.node(id).inputs[2], heads);
-    const auto heads_of = [&](ValueId value) {
-      return value == kNone ? heads : (*ShapeOf(graph, value))[1];
-    };
-    // Heads of queries share keys and values both, or neither.
-    if ((k == kNone && v == kNone) || heads_of(k) != heads_of(v)) return false;
-    for (const auto& [input, value, attribute] :
-         {std::tuple{1, k, "k_by_head"}, std::tuple{2, v, "v_by_head"}}) {
-      if (value == kNone) continue;
-      const NodeId before = graph.value(graph.node(id).inputs[input]).producer;
-      graph.SetInput(id, input, value);
-      graph.node(id).attributes.Set(attribute, int64_t{1});
-      RemoveIfDead(graph, before);
-    }
-    return true;
+  const int64_t heads = AttentionOp::From(graph.node(id)).num_heads;
+  const ValueId k = HeadsBehind(graph, graph.node(id).inputs[1], heads);
+  const ValueId v = HeadsBehind(graph, graph.node(id).inputs[2], heads);
+  const auto heads_of = [&](ValueId value) {
+    return value == kNone ? heads : (*ShapeOf(graph, value))[1];
+  };
+  // Heads of queries share keys and values both, or neither.
+  if ((k == kNone && v == kNone) || heads_of(k) != heads_of(v)) return false;
+  for (const auto& [input, value, attribute] :
+       {std::tuple{1, k, "k_by_head"}, std::tuple{2, v, "v_by_head"}}) {
+    if (value == kNone) continue;
+    const NodeId before = graph.value(graph.node(id).inputs[input]).producer;
+    graph.SetInput(id, input, value);
+    graph.node(id).attributes.Set(attribute, int64_t{1});
+    RemoveIfDead(graph, before);
   }
-};
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> AttendByHead() { return std::make_unique<AttendByHeadPass>(); }
+std::unique_ptr<Pass> AttendByHead() { return PassOfNodes("attend_by_head", AttendByHeadAt); }
 
 }  // namespace reprise

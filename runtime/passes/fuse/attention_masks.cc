@@ -61,8 +61,8 @@ bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Attenti
   return true;
 }
 
-// A mask that replaces scores replaces the masks below it as well: a key that both hide is as low
-// as one that either hides.
+// Joins masks. A mask that replaces scores replaces the masks below it as well: a key that both
+// hide is as low as one that either hides.
 absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
                                      const AttentionSizes& sizes) {
   ValueId combined = kNone;

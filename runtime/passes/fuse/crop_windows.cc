@@ -39,63 +39,48 @@ Taps UsefulTaps(const ops::Windows& windows, size_t d, int64_t size) {
   return taps;
 }
 
-class CropWindowsPass : public Pass {
- public:
-  absl::string_view name() const override { return "crop_windows"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      ASSIGN_OR_RETURN(const bool cropped, Crop(graph, id));
-      changed |= cropped;
-    }
-    return changed;
+absl::StatusOr<bool> CropWindowsAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);
+  if (node.op != ConvOp::kName || !IsWeight(graph, node.inputs[1])) return false;
+  const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
+  const std::optional<Shape>& weight = ShapeOf(graph, node.inputs[1]);
+  if (!data.has_value() || !weight.has_value() || NumElements(*data) == 0) return false;
+  const std::vector<int64_t> kernel(weight->begin() + 2, weight->end());
+  ASSIGN_OR_RETURN(const ops::Windows windows, ops::WindowsOf(node, *data, kernel));
+  Shape shape = *weight;
+  std::vector<int64_t> starts, ends, sizes, pads(2 * kernel.size());
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    const Taps taps = UsefulTaps(windows, d, (*data)[d + 2]);
+    starts.push_back(taps.begin);
+    ends.push_back(taps.end);
+    sizes.push_back(shape[d + 2] = taps.end - taps.begin);
+    pads[d] = taps.pad_begin;
+    pads[d + kernel.size()] = taps.pad_end;
   }
-
- private:
-  static absl::StatusOr<bool> Crop(Graph& graph, NodeId id) {
-    const Node node = graph.node(id);
-    if (node.removed || node.op != ConvOp::kName || !IsWeight(graph, node.inputs[1])) return false;
-    const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
-    const std::optional<Shape>& weight = ShapeOf(graph, node.inputs[1]);
-    if (!data.has_value() || !weight.has_value() || NumElements(*data) == 0) return false;
-    const std::vector<int64_t> kernel(weight->begin() + 2, weight->end());
-    ASSIGN_OR_RETURN(const ops::Windows windows, ops::WindowsOf(node, *data, kernel));
-    Shape shape = *weight;
-    std::vector<int64_t> starts, ends, sizes, pads(2 * kernel.size());
-    for (size_t d = 0; d < kernel.size(); ++d) {
-      const Taps taps = UsefulTaps(windows, d, (*data)[d + 2]);
-      starts.push_back(taps.begin);
-      ends.push_back(taps.end);
-      sizes.push_back(shape[d + 2] = taps.end - taps.begin);
-      pads[d] = taps.pad_begin;
-      pads[d + kernel.size()] = taps.pad_end;
-    }
-    if (shape == *weight) return false;
-    std::vector<int64_t> axes(kernel.size());
-    std::iota(axes.begin(), axes.end(), 2);
-    const auto constant = [&](const std::vector<int64_t>& values) {
-      const auto count = static_cast<int64_t>(values.size());
-      return graph.AddConstant("", Tensor::FromVector<int64_t>(DType::kInt64, {count}, values));
-    };
-    std::vector<ValueId> inputs = node.inputs;
-    ASSIGN_OR_RETURN(inputs[1],
-                     AddWeight(graph, SliceOp::kName, {},
-                               {node.inputs[1], constant(starts), constant(ends), constant(axes)},
-                               graph.value(node.inputs[1]).dtype, shape));
-    Attributes attributes = node.attributes;
-    attributes.Set("kernel_shape", sizes);
-    attributes.Set("pads", pads);
-    attributes.Set("auto_pad", std::string("NOTSET"));
-    ASSIGN_OR_RETURN(const ValueId cropped,
-                     AddInferred(graph, ConvOp::kName, inputs, std::move(attributes), node.name));
-    Replace(graph, node.outputs[0], cropped);
-    return true;
-  }
-};
+  if (shape == *weight) return false;
+  std::vector<int64_t> axes(kernel.size());
+  std::iota(axes.begin(), axes.end(), 2);
+  const auto constant = [&](const std::vector<int64_t>& values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return graph.AddConstant("", Tensor::FromVector<int64_t>(DType::kInt64, {count}, values));
+  };
+  std::vector<ValueId> inputs = node.inputs;
+  ASSIGN_OR_RETURN(inputs[1],
+                   AddWeight(graph, SliceOp::kName, {},
+                             {node.inputs[1], constant(starts), constant(ends), constant(axes)},
+                             graph.value(node.inputs[1]).dtype, shape));
+  Attributes attributes = node.attributes;
+  attributes.Set("kernel_shape", sizes);
+  attributes.Set("pads", pads);
+  attributes.Set("auto_pad", std::string("NOTSET"));
+  ASSIGN_OR_RETURN(const ValueId cropped,
+                   AddInferred(graph, ConvOp::kName, inputs, std::move(attributes), node.name));
+  Replace(graph, node.outputs[0], cropped);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> CropWindows() { return std::make_unique<CropWindowsPass>(); }
+std::unique_ptr<Pass> CropWindows() { return PassOfNodes("crop_windows", CropWindowsAt); }
 
 }  // namespace reprise

@@ -21,30 +21,25 @@ ValueId Storage(const Graph& graph, ValueId id) {
   return id;
 }
 
-class FinalizeOutputsPass : public Pass {
- public:
-  absl::string_view name() const override { return "finalize_outputs"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    HashSet<ValueId> taken;
-    std::vector<std::pair<size_t, ValueId>> copies;  // position among the outputs, copy
-    for (size_t i = 0; i < graph.outputs().size(); ++i) {
-      const ValueId id = graph.outputs()[i];
-      const ValueId storage = Storage(graph, id);
-      // Storage that two outputs share belongs to the first; the rest are copied from it.
-      if (graph.value(storage).kind == Value::Kind::kResult && taken.insert(storage).second) {
-        continue;
-      }
-      ASSIGN_OR_RETURN(const ValueId copy, AddInferred(graph, IdentityOp::kName, {id}));
-      copies.emplace_back(i, copy);
+absl::StatusOr<bool> FinalizeOutputsIn(Graph& graph) {
+  HashSet<ValueId> taken;
+  std::vector<std::pair<size_t, ValueId>> copies;  // position among the outputs, copy
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ValueId id = graph.outputs()[i];
+    const ValueId storage = Storage(graph, id);
+    // Storage that two outputs share belongs to the first; the rest are copied from it.
+    if (graph.value(storage).kind == Value::Kind::kResult && taken.insert(storage).second) {
+      continue;
     }
-    for (const auto& [position, copy] : copies) graph.SetOutput(position, copy);
-    return !copies.empty();
+    ASSIGN_OR_RETURN(const ValueId copy, AddInferred(graph, IdentityOp::kName, {id}));
+    copies.emplace_back(i, copy);
   }
-};
+  for (const auto& [position, copy] : copies) graph.SetOutput(position, copy);
+  return !copies.empty();
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FinalizeOutputs() { return std::make_unique<FinalizeOutputsPass>(); }
+std::unique_ptr<Pass> FinalizeOutputs() { return PassOf("finalize_outputs", FinalizeOutputsIn); }
 
 }  // namespace reprise

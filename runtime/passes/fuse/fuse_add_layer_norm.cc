@@ -8,13 +8,10 @@
 #include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/attention_parts.h"
 
 namespace reprise {
 namespace {
-
-bool IsUsed(const Graph& graph, ValueId value) {
-  return value != kNone && (!graph.value(value).users.empty() || graph.IsOutput(value));
-}
 
 // FuseResidual will take this Add.
 bool LinearTakesTheSum(const Graph& graph, const Node& add) {
@@ -30,64 +27,51 @@ bool LinearTakesTheSum(const Graph& graph, const Node& add) {
   return false;
 }
 
-class FuseAddLayerNormPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_add_layer_norm"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || !Matches(graph, graph.node(id))) continue;
-      RETURN_IF_ERROR(Rewrite(graph, id));
-      changed = true;
-    }
-    return changed;
+bool TakesResidual(const Graph& graph, const Node& node) {
+  if (node.op != LayerNormalizationOp::kName || IsUsed(graph, node.output(1)) ||
+      IsUsed(graph, node.output(2))) {
+    return false;
   }
-
- private:
-  static bool Matches(const Graph& graph, const Node& node) {
-    if (node.op != LayerNormalizationOp::kName || IsUsed(graph, node.output(1)) ||
-        IsUsed(graph, node.output(2))) {
-      return false;
-    }
-    const ValueId sum = node.inputs[0];
-    const Node* add = graph.ProducerIf(sum, AddOp::kName);
-    if (add == nullptr || !IsFloat32(graph, sum) || !SameShape(graph, add->inputs[0], sum) ||
-        !SameShape(graph, add->inputs[1], sum) || IsWeight(graph, add->inputs[0]) ||
-        IsWeight(graph, add->inputs[1])) {
-      return false;
-    }
-    const Shape& shape = *ShapeOf(graph, sum);
-    const int64_t axis = node.attributes.Int("axis", -1);
-    if (shape.empty() || (axis != -1 && axis != static_cast<int64_t>(shape.size()) - 1)) {
-      return false;
-    }
-    for (size_t i = 1; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNone && !HasShape(graph, node.inputs[i], {shape.back()})) return false;
-    }
-    return OnlyUser(graph, sum) != kNone || !LinearTakesTheSum(graph, *add);
+  const ValueId sum = node.inputs[0];
+  const Node* add = graph.ProducerIf(sum, AddOp::kName);
+  if (add == nullptr || !IsFloat32(graph, sum) || !SameShape(graph, add->inputs[0], sum) ||
+      !SameShape(graph, add->inputs[1], sum) || IsWeight(graph, add->inputs[0]) ||
+      IsWeight(graph, add->inputs[1])) {
+    return false;
   }
-
-  static absl::Status Rewrite(Graph& graph, NodeId id) {
-    const Node norm = graph.node(id);
-    const ValueId sum = norm.inputs[0];
-    const Node& add = graph.node(ProducerOf(graph, sum));
-    std::vector<ValueId> inputs = {add.inputs[0], add.inputs[1], norm.inputs[1]};
-    if (norm.input(2) != kNone) inputs.push_back(norm.inputs[2]);
-    const bool sum_is_read = OnlyUser(graph, sum) == kNone;
-    const NodeId fused = graph.AddNode(
-        AddLayerNormOp::kName, std::move(inputs),
-        {{"axis", int64_t{-1}}, {"epsilon", LayerNormalizationOp::From(norm.attributes).epsilon}},
-        sum_is_read ? 2 : 1, norm.name);
-    RETURN_IF_ERROR(InferNode(graph, fused));
-    Replace(graph, norm.outputs[0], graph.node(fused).outputs[0]);
-    if (sum_is_read) Replace(graph, sum, graph.node(fused).outputs[1]);
-    return absl::OkStatus();
+  const Shape& shape = *ShapeOf(graph, sum);
+  const int64_t axis = node.attributes.Int("axis", -1);
+  if (shape.empty() || (axis != -1 && axis != static_cast<int64_t>(shape.size()) - 1)) {
+    return false;
   }
-};
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != kNone && !HasShape(graph, node.inputs[i], {shape.back()})) return false;
+  }
+  return OnlyUser(graph, sum) != kNone || !LinearTakesTheSum(graph, *add);
+}
+
+absl::StatusOr<bool> FuseAddLayerNormAt(Graph& graph, NodeId id) {
+  if (!TakesResidual(graph, graph.node(id))) return false;
+  const Node norm = graph.node(id);
+  const ValueId sum = norm.inputs[0];
+  const Node& add = graph.node(ProducerOf(graph, sum));
+  std::vector<ValueId> inputs = {add.inputs[0], add.inputs[1], norm.inputs[1]};
+  if (norm.input(2) != kNone) inputs.push_back(norm.inputs[2]);
+  const bool sum_is_read = OnlyUser(graph, sum) == kNone;
+  const NodeId fused = graph.AddNode(
+      AddLayerNormOp::kName, std::move(inputs),
+      {{"axis", int64_t{-1}}, {"epsilon", LayerNormalizationOp::From(norm.attributes).epsilon}},
+      sum_is_read ? 2 : 1, norm.name);
+  RETURN_IF_ERROR(InferNode(graph, fused));
+  Replace(graph, norm.outputs[0], graph.node(fused).outputs[0]);
+  if (sum_is_read) Replace(graph, sum, graph.node(fused).outputs[1]);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseAddLayerNorm() { return std::make_unique<FuseAddLayerNormPass>(); }
+std::unique_ptr<Pass> FuseAddLayerNorm() {
+  return PassOfNodes("fuse_add_layer_norm", FuseAddLayerNormAt);
+}
 
 }  // namespace reprise

@@ -335,92 +335,82 @@ void TakeRowsForHeads(const Graph& graph, AttentionPattern& pattern, AttentionSi
   pattern.queries_and_heads = {sizes.queries, sizes.heads};
 }
 
-class FuseAttentionPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_attention"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != SoftmaxOp::kName) continue;
-      std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
-      if (!pattern.has_value() || !HasKernel(graph, *pattern)) continue;
-      std::optional<AttentionSizes> sizes = AttentionSizesOf(graph, *pattern);
-      if (!sizes.has_value()) continue;
-      TakeRowsForHeads(graph, *pattern, *sizes);
-      if (!MasksFit(graph, *pattern, *sizes)) continue;
-      ValueId sinks = kNone;
-      if (pattern->sinks != kNone) {
-        ASSIGN_OR_RETURN(sinks, SinksOf(graph, pattern->sinks));
-        if (sinks == kNone || !HasShape(graph, sinks, {sizes->heads})) continue;
-      }
-      const std::string name = graph.node(id).name;  // Nodes move when others are added.
-      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, sinks, name));
-      changed = true;
-    }
-    return changed;
-  }
-
- private:
-  static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern,
+absl::Status RewriteAttention(Graph& graph, const AttentionPattern& pattern,
                               const AttentionSizes& sizes, ValueId sinks, const std::string& name) {
-    const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
-                           sizes.size, false,       true};
-    // An operand that has the elements of one head is shared by all heads of queries.
-    const auto heads_of = [&](ValueId operand, int64_t size) {
-      return NumElements(*ShapeOf(graph, operand)) == sizes.batch * sizes.keys * size ? int64_t{1}
-                                                                                      : sizes.heads;
-    };
-    const HeadOperand k = {pattern.k,  sizes.batch, heads_of(pattern.k, sizes.size),
-                           sizes.keys, sizes.size,  !pattern.k_rows,
-                           true};
-    const HeadOperand v = {pattern.v,  sizes.batch,  heads_of(pattern.v, sizes.size_v),
-                           sizes.keys, sizes.size_v, false,
-                           false};
-    const bool in_rows = pattern.queries_and_heads.has_value();
-    const std::vector<HeadSource> q_sources =
-        in_rows ? std::vector<HeadSource>() : FindHeadSources(graph, q);
-    const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
-    const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
-    double scale = pattern.scale;
-    std::vector<ValueId> inputs(3, kNone);
-    const bool shared = k.heads != sizes.heads || v.heads != sizes.heads;
-    const ValueId packed =
-        shared ? kNone : PackedSource(q_sources, k_sources, v_sources, sizes, &scale);
-    if (packed != kNone) {
-      const int64_t width = 3 * sizes.heads * sizes.size;
-      ASSIGN_OR_RETURN(inputs[0], AddReshape(graph, packed, {sizes.batch, sizes.queries, width}));
+  const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
+                         sizes.size, false,       true};
+  // An operand that has the elements of one head is shared by all heads of queries.
+  const auto heads_of = [&](ValueId operand, int64_t size) {
+    return NumElements(*ShapeOf(graph, operand)) == sizes.batch * sizes.keys * size ? int64_t{1}
+                                                                                    : sizes.heads;
+  };
+  const HeadOperand k = {pattern.k,  sizes.batch, heads_of(pattern.k, sizes.size),
+                         sizes.keys, sizes.size,  !pattern.k_rows,
+                         true};
+  const HeadOperand v = {pattern.v,  sizes.batch,  heads_of(pattern.v, sizes.size_v),
+                         sizes.keys, sizes.size_v, false,
+                         false};
+  const bool in_rows = pattern.queries_and_heads.has_value();
+  const std::vector<HeadSource> q_sources =
+      in_rows ? std::vector<HeadSource>() : FindHeadSources(graph, q);
+  const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
+  const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
+  double scale = pattern.scale;
+  std::vector<ValueId> inputs(3, kNone);
+  const bool shared = k.heads != sizes.heads || v.heads != sizes.heads;
+  const ValueId packed =
+      shared ? kNone : PackedSource(q_sources, k_sources, v_sources, sizes, &scale);
+  if (packed != kNone) {
+    const int64_t width = 3 * sizes.heads * sizes.size;
+    ASSIGN_OR_RETURN(inputs[0], AddReshape(graph, packed, {sizes.batch, sizes.queries, width}));
+  } else {
+    if (in_rows) {
+      ASSIGN_OR_RETURN(inputs[0],
+                       AddReshape(graph, pattern.q, {q.batch, q.rows, q.heads * q.size}));
     } else {
-      if (in_rows) {
-        ASSIGN_OR_RETURN(inputs[0],
-                         AddReshape(graph, pattern.q, {q.batch, q.rows, q.heads * q.size}));
-      } else {
-        ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
-      }
-      ASSIGN_OR_RETURN(inputs[1], TokenMajor(graph, k, k_sources, scale));
-      ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
-      for (const auto& [input, of] : {std::pair{1, &k}, std::pair{2, &v}}) {
-        if (of->heads == sizes.heads) continue;
-        ASSIGN_OR_RETURN(inputs[input], RepeatInTokens(graph, inputs[input], *of, sizes.heads));
-      }
+      ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
     }
-    ASSIGN_OR_RETURN(const ValueId mask, CombineMasks(graph, pattern, sizes));
-    inputs.insert(inputs.end(), {mask, sinks});
-    while (inputs.back() == kNone) inputs.pop_back();
-    Attributes attributes = {{"num_heads", sizes.heads},
-                             {"scale", static_cast<float>(scale)},
-                             {"nan_to_zero", int64_t{pattern.nan_to_zero}},
-                             {"packed_qkv", int64_t{packed != kNone}}};
-    if (pattern.softcap != 0) attributes.Set("softcap", static_cast<float>(pattern.softcap));
-    ASSIGN_OR_RETURN(
-        const ValueId attention,
-        AddInferred(graph, AttentionOp::kName, std::move(inputs), std::move(attributes), name));
-    return ReplaceResult(graph, pattern, sizes, attention);
+    ASSIGN_OR_RETURN(inputs[1], TokenMajor(graph, k, k_sources, scale));
+    ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
+    for (const auto& [input, of] : {std::pair{1, &k}, std::pair{2, &v}}) {
+      if (of->heads == sizes.heads) continue;
+      ASSIGN_OR_RETURN(inputs[input], RepeatInTokens(graph, inputs[input], *of, sizes.heads));
+    }
   }
-};
+  ASSIGN_OR_RETURN(const ValueId mask, CombineMasks(graph, pattern, sizes));
+  inputs.insert(inputs.end(), {mask, sinks});
+  while (inputs.back() == kNone) inputs.pop_back();
+  Attributes attributes = {{"num_heads", sizes.heads},
+                           {"scale", static_cast<float>(scale)},
+                           {"nan_to_zero", int64_t{pattern.nan_to_zero}},
+                           {"packed_qkv", int64_t{packed != kNone}}};
+  if (pattern.softcap != 0) attributes.Set("softcap", static_cast<float>(pattern.softcap));
+  ASSIGN_OR_RETURN(
+      const ValueId attention,
+      AddInferred(graph, AttentionOp::kName, std::move(inputs), std::move(attributes), name));
+  return ReplaceResult(graph, pattern, sizes, attention);
+}
+
+absl::StatusOr<bool> FuseAttentionAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != SoftmaxOp::kName) return false;
+  std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
+  if (!pattern.has_value() || !HasKernel(graph, *pattern)) return false;
+  std::optional<AttentionSizes> sizes = AttentionSizesOf(graph, *pattern);
+  if (!sizes.has_value()) return false;
+  TakeRowsForHeads(graph, *pattern, *sizes);
+  if (!MasksFit(graph, *pattern, *sizes)) return false;
+  ValueId sinks = kNone;
+  if (pattern->sinks != kNone) {
+    ASSIGN_OR_RETURN(sinks, SinksOf(graph, pattern->sinks));
+    if (sinks == kNone || !HasShape(graph, sinks, {sizes->heads})) return false;
+  }
+  const std::string name = graph.node(id).name;  // Nodes move when others are added.
+  RETURN_IF_ERROR(RewriteAttention(graph, *pattern, *sizes, sinks, name));
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseAttention() { return std::make_unique<FuseAttentionPass>(); }
+std::unique_ptr<Pass> FuseAttention() { return PassOfNodes("fuse_attention", FuseAttentionAt); }
 
 }  // namespace reprise

@@ -86,7 +86,7 @@ absl::StatusOr<ValueId> OneEachMap(Graph& graph, ValueId value, ValueId result) 
   return AddReshape(graph, value, {count});
 }
 
-// A product with, quotient by, sum with or difference to a constant of each map.
+// Absorbs a product with, quotient by, sum with or difference to a constant of each map.
 absl::StatusOr<bool> AbsorbByMap(Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone) return false;
@@ -196,87 +196,80 @@ void AbsorbConvActivation(const Graph& graph, Conv& conv) {
   conv.sum(result);
 }
 
-class FuseConvPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_conv"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    // A convolution that adds another's result waits for it: the later one takes the sum.
-    std::vector<NodeId> ids = graph.NodeIds();
-    std::reverse(ids.begin(), ids.end());
-    for (NodeId id : ids) {
-      const Node node = graph.node(id);
-      const bool transposed = node.op == ConvTransposeOp::kName,
-                 integer = node.op == IntegerConvOp::kName;
-      if (node.removed || (node.op != ConvOp::kName && !transposed && !integer) ||
-          !IsFloat32(graph, node.outputs[0])) {
-        continue;
-      }
-      Conv conv{.input = node.inputs[0],
-                .weight = node.inputs[1],
-                .bias = node.input(integer ? 6 : 2),
-                .result = node.outputs[0],
-                .attributes = node.attributes,
-                .transposed = transposed};
-      // Quantised weights are multiplied as they are.
-      for (bool absorbed = !integer; absorbed;) {
-        ASSIGN_OR_RETURN(absorbed, AbsorbBatchNorm(graph, conv));
-        if (absorbed) continue;
-        ASSIGN_OR_RETURN(absorbed, AbsorbByMap(graph, conv));
-      }
-      if (!integer && !transposed) RETURN_IF_ERROR(AbsorbPad(graph, conv));
-      if (!transposed) AbsorbResidual(graph, conv);
-      AbsorbConvActivation(graph, conv);
-      if (!conv.changed) continue;
-      std::vector<ValueId> inputs = {conv.input, conv.weight};
-      for (size_t i = 2; integer && i < 6; ++i) inputs.push_back(node.input(i));
-      inputs.insert(inputs.end(), {conv.bias, conv.residual});
-      while (inputs.back() == kNone) inputs.pop_back();
-      const std::string op = integer ? node.op : absl::StrCat("reprise.", node.op);
-      ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, op, std::move(inputs), conv.attributes, node.name));
-      Replace(graph, conv.result, fused);
-      changed = true;
-    }
-    for (NodeId id : graph.NodeIds()) {
-      ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNorm(graph, id));
-      changed = changed || replaced;
-    }
-    return changed;
+// Replaces a BatchNormalization that joined none: it is a convolution of each map with one tap.
+absl::StatusOr<bool> ReplaceBatchNorm(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);  // A copy: adding nodes moves them.
+  if (node.removed || node.op != BatchNormalizationOp::kName || !IsFloat32(graph, node.inputs[0])) {
+    return false;
   }
+  ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, id, kNone));
+  const ValueId x = node.inputs[0];
+  const Shape shape = *ShapeOf(graph, x);
+  // No window fits into an empty dim.
+  if (!norm.has_value() || shape.size() < 3 || NumElements(shape) == 0) return false;
+  Shape taps(shape.size(), 1);
+  taps[0] = shape[1];
+  Conv conv{.bias = norm->bias, .result = node.outputs[0]};
+  ASSIGN_OR_RETURN(conv.weight, AddReshape(graph, norm->factor, taps));
+  conv.attributes.Set("group", shape[1]);
+  AbsorbResidual(graph, conv);
+  AbsorbConvActivation(graph, conv);
+  std::vector<ValueId> inputs = {x, conv.weight, conv.bias};
+  if (conv.residual != kNone) inputs.push_back(conv.residual);
+  ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, FusedConvOp::kName, std::move(inputs),
+                                                conv.attributes, node.name));
+  Replace(graph, conv.result, y);
+  return true;
+}
 
- private:
-  // A BatchNormalization that joined none is a convolution of each map with one tap.
-  static absl::StatusOr<bool> ReplaceBatchNorm(Graph& graph, NodeId id) {
-    const Node node = graph.node(id);  // A copy: adding nodes moves them.
-    if (node.removed || node.op != BatchNormalizationOp::kName ||
-        !IsFloat32(graph, node.inputs[0])) {
-      return false;
+absl::StatusOr<bool> FuseConvIn(Graph& graph) {
+  bool changed = false;
+  // A convolution that adds another's result waits for it: the later one takes the sum.
+  std::vector<NodeId> ids = graph.NodeIds();
+  std::reverse(ids.begin(), ids.end());
+  for (NodeId id : ids) {
+    const Node node = graph.node(id);
+    const bool transposed = node.op == ConvTransposeOp::kName,
+               integer = node.op == IntegerConvOp::kName;
+    if (node.removed || (node.op != ConvOp::kName && !transposed && !integer) ||
+        !IsFloat32(graph, node.outputs[0])) {
+      continue;
     }
-    ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, id, kNone));
-    const ValueId x = node.inputs[0];
-    const Shape shape = *ShapeOf(graph, x);
-    // No window fits into an empty dim.
-    if (!norm.has_value() || shape.size() < 3 || NumElements(shape) == 0) return false;
-    Shape taps(shape.size(), 1);
-    taps[0] = shape[1];
-    Conv conv{.bias = norm->bias, .result = node.outputs[0]};
-    ASSIGN_OR_RETURN(conv.weight, AddReshape(graph, norm->factor, taps));
-    conv.attributes.Set("group", shape[1]);
-    AbsorbResidual(graph, conv);
+    Conv conv{.input = node.inputs[0],
+              .weight = node.inputs[1],
+              .bias = node.input(integer ? 6 : 2),
+              .result = node.outputs[0],
+              .attributes = node.attributes,
+              .transposed = transposed};
+    // Quantised weights are multiplied as they are.
+    for (bool absorbed = !integer; absorbed;) {
+      ASSIGN_OR_RETURN(absorbed, AbsorbBatchNorm(graph, conv));
+      if (absorbed) continue;
+      ASSIGN_OR_RETURN(absorbed, AbsorbByMap(graph, conv));
+    }
+    if (!integer && !transposed) RETURN_IF_ERROR(AbsorbPad(graph, conv));
+    if (!transposed) AbsorbResidual(graph, conv);
     AbsorbConvActivation(graph, conv);
-    std::vector<ValueId> inputs = {x, conv.weight, conv.bias};
-    if (conv.residual != kNone) inputs.push_back(conv.residual);
-    ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, FusedConvOp::kName, std::move(inputs),
-                                                  conv.attributes, node.name));
-    Replace(graph, conv.result, y);
-    return true;
+    if (!conv.changed) continue;
+    std::vector<ValueId> inputs = {conv.input, conv.weight};
+    for (size_t i = 2; integer && i < 6; ++i) inputs.push_back(node.input(i));
+    inputs.insert(inputs.end(), {conv.bias, conv.residual});
+    while (inputs.back() == kNone) inputs.pop_back();
+    const std::string op = integer ? node.op : absl::StrCat("reprise.", node.op);
+    ASSIGN_OR_RETURN(const ValueId fused,
+                     AddInferred(graph, op, std::move(inputs), conv.attributes, node.name));
+    Replace(graph, conv.result, fused);
+    changed = true;
   }
-};
+  for (NodeId id : graph.NodeIds()) {
+    ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNorm(graph, id));
+    changed = changed || replaced;
+  }
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseConv() { return std::make_unique<FuseConvPass>(); }
+std::unique_ptr<Pass> FuseConv() { return PassOf("fuse_conv", FuseConvIn); }
 
 }  // namespace reprise

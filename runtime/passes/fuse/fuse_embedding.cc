@@ -64,45 +64,39 @@ absl::StatusOr<ValueId> TableOf(Graph& graph, const Lookup& lookup) {
   return AddWeight(graph, DequantizeLinearOp::kName, {}, inputs, DType::kFloat32, shape);
 }
 
-class FuseEmbeddingPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_embedding"; }
+constexpr int kMaxTerms = 8;
 
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    const std::vector<NodeId> ids = graph.NodeIds();
-    // From the end, so that the outermost Add of a chain is met first.
-    for (auto it = ids.rbegin(); it != ids.rend(); ++it) {
-      if (graph.node(*it).removed || graph.node(*it).op != AddOp::kName) continue;
-      const ValueId sum = graph.node(*it).outputs[0];
-      std::vector<Lookup> terms;
-      if (!CollectTerms(graph, sum, true, kMaxTerms, terms)) continue;
-      const int64_t width = ShapeOf(graph, terms[0].table)->back();
-      bool same_width = true;
-      for (const Lookup& term : terms) same_width &= ShapeOf(graph, term.table)->back() == width;
-      if (!same_width) continue;
-      std::vector<ValueId> operands;
-      for (const Lookup& term : terms) {
-        ASSIGN_OR_RETURN(const ValueId table, TableOf(graph, term));
-        operands.push_back(table);
-        operands.push_back(term.ids);
-      }
-      const std::string name = graph.node(*it).name;
-      ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, EmbeddingSumOp::kName, std::move(operands), {}, name));
-      REPRISE_CHECK(SameShape(graph, fused, sum));
-      Replace(graph, sum, fused);
-      changed = true;
+absl::StatusOr<bool> FuseEmbeddingIn(Graph& graph) {
+  bool changed = false;
+  const std::vector<NodeId> ids = graph.NodeIds();
+  // From the end, so that the outermost Add of a chain is met first.
+  for (auto it = ids.rbegin(); it != ids.rend(); ++it) {
+    if (graph.node(*it).removed || graph.node(*it).op != AddOp::kName) continue;
+    const ValueId sum = graph.node(*it).outputs[0];
+    std::vector<Lookup> terms;
+    if (!CollectTerms(graph, sum, true, kMaxTerms, terms)) continue;
+    const int64_t width = ShapeOf(graph, terms[0].table)->back();
+    bool same_width = true;
+    for (const Lookup& term : terms) same_width &= ShapeOf(graph, term.table)->back() == width;
+    if (!same_width) continue;
+    std::vector<ValueId> operands;
+    for (const Lookup& term : terms) {
+      ASSIGN_OR_RETURN(const ValueId table, TableOf(graph, term));
+      operands.push_back(table);
+      operands.push_back(term.ids);
     }
-    return changed;
+    const std::string name = graph.node(*it).name;
+    ASSIGN_OR_RETURN(const ValueId fused,
+                     AddInferred(graph, EmbeddingSumOp::kName, std::move(operands), {}, name));
+    REPRISE_CHECK(SameShape(graph, fused, sum));
+    Replace(graph, sum, fused);
+    changed = true;
   }
-
- private:
-  static constexpr int kMaxTerms = 8;
-};
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseEmbedding() { return std::make_unique<FuseEmbeddingPass>(); }
+std::unique_ptr<Pass> FuseEmbedding() { return PassOf("fuse_embedding", FuseEmbeddingIn); }
 
 }  // namespace reprise

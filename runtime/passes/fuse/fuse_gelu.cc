@@ -57,7 +57,7 @@ class Reader {
  public:
   Reader(const Graph& graph, ValueId x, ValueId t) : graph_(graph), x_(x), t_(t) {}
 
-  // nullopt for anything else, and beyond `depth` nodes.
+  // Reads a polynomial; nullopt for anything else, and beyond `depth` nodes.
   std::optional<Polynomial> Read(ValueId value, int depth) const {
     Polynomial p;
     if (value == x_) return p.c[1][0] = 1, p;
@@ -148,7 +148,7 @@ bool Matches(const Polynomial& p, const Polynomial& expected) {
 
 constexpr int kMaxDepth = 6;
 
-// The values a few nodes above of which the operand of erf or tanh may be a polynomial.
+// Collects the values a few nodes above of which the operand of erf or tanh may be a polynomial.
 void CollectCandidates(const Graph& graph, ValueId value, int depth,
                        std::vector<ValueId>& candidates) {
   if (value == kNone || graph.value(value).kind == Value::Kind::kConstant) return;
@@ -194,64 +194,51 @@ const std::vector<Form>& Forms() {
   return *forms;
 }
 
-class FuseGeluPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_gelu"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      if (!IsFloat32(graph, graph.node(id).outputs[0])) continue;
-      for (const Form& form : Forms()) {
-        if (graph.node(id).op != form.function) continue;
-        ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id, form));
-        changed |= rewritten;
-        break;
-      }
-    }
-    return changed;
+ValueId FindX(const Graph& graph, ValueId operand, const Polynomial& expected) {
+  std::vector<ValueId> candidates;
+  CollectCandidates(graph, operand, kMaxDepth, candidates);
+  for (ValueId x : candidates) {
+    if (!SameShape(graph, x, operand)) continue;
+    const auto polynomial = Reader(graph, x, kNone).Read(operand, kMaxDepth);
+    if (polynomial.has_value() && Matches(*polynomial, expected)) return x;
   }
+  return kNone;
+}
 
- private:
-  static ValueId FindX(const Graph& graph, ValueId operand, const Polynomial& expected) {
-    std::vector<ValueId> candidates;
-    CollectCandidates(graph, operand, kMaxDepth, candidates);
-    for (ValueId x : candidates) {
-      if (!SameShape(graph, x, operand)) continue;
-      const auto polynomial = Reader(graph, x, kNone).Read(operand, kMaxDepth);
-      if (polynomial.has_value() && Matches(*polynomial, expected)) return x;
-    }
-    return kNone;
+absl::StatusOr<bool> RewriteGelu(Graph& graph, NodeId id, const Form& form) {
+  const ValueId x = FindX(graph, graph.node(id).inputs[0], form.operand);
+  if (x == kNone) return false;
+  const ValueId t = graph.node(id).outputs[0];
+  ValueId whole = t;
+  for (int step = 0; step < 4; ++step) {
+    const NodeId user = OnlyUser(graph, whole);
+    if (user == kNone) return false;
+    whole = graph.node(user).outputs[0];
+    const auto polynomial = Reader(graph, x, t).Read(whole, kMaxDepth);
+    if (!polynomial.has_value()) return false;
+    if (!Matches(*polynomial, form.whole) || !SameShape(graph, whole, x)) continue;
+    const std::optional<bool> doubles = Doubles(graph, whole, x, t);
+    if (!doubles.has_value()) return false;
+    Attributes attributes = form.attributes;
+    if (*doubles) attributes.Set("doubled", int64_t{1});
+    const std::string name = graph.node(id).name;
+    ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, attributes, name));
+    Replace(graph, whole, gelu);
+    return true;
   }
+  return false;
+}
 
-  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id, const Form& form) {
-    const ValueId x = FindX(graph, graph.node(id).inputs[0], form.operand);
-    if (x == kNone) return false;
-    const ValueId t = graph.node(id).outputs[0];
-    ValueId whole = t;
-    for (int step = 0; step < 4; ++step) {
-      const NodeId user = OnlyUser(graph, whole);
-      if (user == kNone) return false;
-      whole = graph.node(user).outputs[0];
-      const auto polynomial = Reader(graph, x, t).Read(whole, kMaxDepth);
-      if (!polynomial.has_value()) return false;
-      if (!Matches(*polynomial, form.whole) || !SameShape(graph, whole, x)) continue;
-      const std::optional<bool> doubles = Doubles(graph, whole, x, t);
-      if (!doubles.has_value()) return false;
-      Attributes attributes = form.attributes;
-      if (*doubles) attributes.Set("doubled", int64_t{1});
-      const std::string name = graph.node(id).name;
-      ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, attributes, name));
-      Replace(graph, whole, gelu);
-      return true;
-    }
-    return false;
+absl::StatusOr<bool> FuseGeluAt(Graph& graph, NodeId id) {
+  if (!IsFloat32(graph, graph.node(id).outputs[0])) return false;
+  for (const Form& form : Forms()) {
+    if (graph.node(id).op == form.function) return RewriteGelu(graph, id, form);
   }
-};
+  return false;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseGelu() { return std::make_unique<FuseGeluPass>(); }
+std::unique_ptr<Pass> FuseGelu() { return PassOfNodes("fuse_gelu", FuseGeluAt); }
 
 }  // namespace reprise

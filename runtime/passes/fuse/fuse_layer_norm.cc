@@ -104,56 +104,45 @@ void ExtendWithScaleAndShift(const Graph& graph, Match& match) {
   match.result = graph.node(user).outputs[0];
 }
 
-class FuseLayerNormPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_layer_norm"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const Node& node = graph.node(id);
-      std::optional<Match> match;
-      if (node.op == DivOp::kName || node.op == MulOp::kName) {
-        match = MatchNormalized(graph, node);
-        if (match.has_value()) ExtendWithScaleAndShift(graph, *match);
-      } else if (node.op == AddOp::kName) {
-        match = MatchFoldedForm(graph, node);
-      }
-      if (!match.has_value()) continue;
-      RETURN_IF_ERROR(Rewrite(graph, *match));
-      changed = true;
-    }
-    return changed;
+absl::Status RewriteLayerNorm(Graph& graph, const Match& match) {
+  const int64_t features = ShapeOf(graph, match.statistics.x)->back();
+  ValueId gamma = match.gamma;
+  if (gamma == kNone) {
+    gamma = graph.AddConstant(
+        "", Tensor::FromVector(DType::kFloat32, {features}, std::vector<float>(features, 1.0f)));
   }
-
- private:
-  static absl::Status Rewrite(Graph& graph, const Match& match) {
-    const int64_t features = ShapeOf(graph, match.statistics.x)->back();
-    ValueId gamma = match.gamma;
-    if (gamma == kNone) {
-      gamma = graph.AddConstant(
-          "", Tensor::FromVector(DType::kFloat32, {features}, std::vector<float>(features, 1.0f)));
-    }
-    ASSIGN_OR_RETURN(gamma, AddReshape(graph, gamma, {features}));
-    std::vector<ValueId> inputs = {match.statistics.x, gamma};
-    if (match.beta != kNone) {
-      ASSIGN_OR_RETURN(const ValueId beta, AddReshape(graph, match.beta, {features}));
-      inputs.push_back(beta);
-    }
-    const std::string name = graph.node(ProducerOf(graph, match.result)).name;
-    ASSIGN_OR_RETURN(const ValueId normalized,
-                     AddInferred(graph, LayerNormalizationOp::kName, std::move(inputs),
-                                 {{"axis", int64_t{-1}},
-                                  {"epsilon", static_cast<float>(match.statistics.epsilon)}},
-                                 name));
-    Replace(graph, match.result, normalized);
-    return absl::OkStatus();
+  ASSIGN_OR_RETURN(gamma, AddReshape(graph, gamma, {features}));
+  std::vector<ValueId> inputs = {match.statistics.x, gamma};
+  if (match.beta != kNone) {
+    ASSIGN_OR_RETURN(const ValueId beta, AddReshape(graph, match.beta, {features}));
+    inputs.push_back(beta);
   }
-};
+  const std::string name = graph.node(ProducerOf(graph, match.result)).name;
+  ASSIGN_OR_RETURN(const ValueId normalized,
+                   AddInferred(graph, LayerNormalizationOp::kName, std::move(inputs),
+                               {{"axis", int64_t{-1}},
+                                {"epsilon", static_cast<float>(match.statistics.epsilon)}},
+                               name));
+  Replace(graph, match.result, normalized);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FuseLayerNormAt(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::optional<Match> match;
+  if (node.op == DivOp::kName || node.op == MulOp::kName) {
+    match = MatchNormalized(graph, node);
+    if (match.has_value()) ExtendWithScaleAndShift(graph, *match);
+  } else if (node.op == AddOp::kName) {
+    match = MatchFoldedForm(graph, node);
+  }
+  if (!match.has_value()) return false;
+  RETURN_IF_ERROR(RewriteLayerNorm(graph, *match));
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseLayerNorm() { return std::make_unique<FuseLayerNormPass>(); }
+std::unique_ptr<Pass> FuseLayerNorm() { return PassOfNodes("fuse_layer_norm", FuseLayerNormAt); }
 
 }  // namespace reprise

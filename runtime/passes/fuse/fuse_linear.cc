@@ -31,7 +31,7 @@ struct Linear {
   ValueId result = kNone;
 };
 
-// A weight that is broadcast along the last dim of `columns` elements alone.
+// Returns whether it is a weight that is broadcast along the last dim of `columns` elements alone.
 bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
   if (value == kNone || !IsWeight(graph, value) || !IsFloat32(graph, value)) return false;
   const Shape& shape = *ShapeOf(graph, value);
@@ -75,7 +75,7 @@ bool TakesFactors(const Graph& graph, const Linear& linear) {
          IsStoredAsFloats(*ops::WithoutNarrowing(graph.value(weight).parameter));
 }
 
-// A product or a sum with a weight of each column.
+// Absorbs a product or a sum with a weight of each column.
 absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const NodeId user = OnlyUser(graph, linear.result);
   if (user == kNone) return false;
@@ -146,87 +146,72 @@ void AbsorbLinearActivation(const Graph& graph, Linear& linear) {
   linear.result = node.outputs[0];
 }
 
-class FuseLinearPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_linear"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNormOfRows(graph, id));
-      changed = changed || replaced;
-    }
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
-      if (!linear.has_value()) continue;
-      linear->takes_factors = TakesFactors(graph, *linear);
-      for (bool absorbed = true; absorbed;) {
-        ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
-      }
-      AbsorbLinearActivation(graph, *linear);
-      if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
-        continue;  // Nothing has joined it.
-      }
-      std::vector<ValueId> inputs = std::move(linear->inputs);
-      if (linear->bias != kNone) {
-        inputs.resize(linear->form->bias, kNone);
-        inputs.push_back(linear->bias);
-      }
-      const std::string name = graph.node(id).name;
-      ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, linear->form->op, std::move(inputs),
-                                   {{"activation", linear->activation}}, name));
-      Replace(graph, linear->result, fused);
-      changed = true;
-    }
-    return changed;
+absl::StatusOr<bool> FuseLinearIn(Graph& graph) {
+  bool changed = false;
+  for (NodeId id : graph.NodeIds()) {
+    ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNormOfRows(graph, id));
+    changed = changed || replaced;
   }
-};
-
-class FuseResidualPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_residual"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != AddOp::kName) continue;
-      const std::vector<ValueId> inputs = graph.node(id).inputs;
-      const ValueId sum = graph.node(id).outputs[0];
-      // When both sides are products, the later one takes the sum: it waits for the other.
-      for (int side = 1; side >= 0; --side) {
-        const ValueId y = inputs[side];
-        const ValueId residual = inputs[1 - side];
-        const NodeId producer = ProducerOf(graph, y);
-        if (producer == kNone || OnlyUser(graph, y) != id) continue;
-        const Node* linear = &graph.node(producer);
-        const ops::LinearForm* form = ops::LinearFormOf(linear->op);
-        // As the only reader of the product, the Add is no input of the residual's nodes.
-        if (form == nullptr || linear->input(form->residual) != kNone) continue;
-        if (!IsFloat32(graph, residual) || !SameShape(graph, residual, y) ||
-            !SameShape(graph, sum, y) || IsWeight(graph, residual)) {
-          continue;
-        }
-        std::vector<ValueId> operands = linear->inputs;
-        operands.resize(form->residual + 1, kNone);
-        operands[form->residual] = residual;
-        const Attributes attributes = linear->attributes;
-        const std::string name = linear->name;
-        ASSIGN_OR_RETURN(const ValueId fused,
-                         AddInferred(graph, form->op, std::move(operands), attributes, name));
-        Replace(graph, sum, fused);
-        changed = true;
-        break;
-      }
+  for (NodeId id : graph.NodeIds()) {
+    if (graph.node(id).removed) continue;
+    std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
+    if (!linear.has_value()) continue;
+    linear->takes_factors = TakesFactors(graph, *linear);
+    for (bool absorbed = true; absorbed;) {
+      ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
     }
-    return changed;
+    AbsorbLinearActivation(graph, *linear);
+    if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
+      continue;  // Nothing has joined it.
+    }
+    std::vector<ValueId> inputs = std::move(linear->inputs);
+    if (linear->bias != kNone) {
+      inputs.resize(linear->form->bias, kNone);
+      inputs.push_back(linear->bias);
+    }
+    const std::string name = graph.node(id).name;
+    ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, linear->form->op, std::move(inputs),
+                                                      {{"activation", linear->activation}}, name));
+    Replace(graph, linear->result, fused);
+    changed = true;
   }
-};
+  return changed;
+}
+
+absl::StatusOr<bool> FuseResidualAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != AddOp::kName) return false;
+  const std::vector<ValueId> inputs = graph.node(id).inputs;
+  const ValueId sum = graph.node(id).outputs[0];
+  // When both sides are products, the later one takes the sum: it waits for the other.
+  for (int side = 1; side >= 0; --side) {
+    const ValueId y = inputs[side];
+    const ValueId residual = inputs[1 - side];
+    const NodeId producer = ProducerOf(graph, y);
+    if (producer == kNone || OnlyUser(graph, y) != id) continue;
+    const Node* linear = &graph.node(producer);
+    const ops::LinearForm* form = ops::LinearFormOf(linear->op);
+    // As the only reader of the product, the Add is no input of the residual's nodes.
+    if (form == nullptr || linear->input(form->residual) != kNone) continue;
+    if (!IsFloat32(graph, residual) || !SameShape(graph, residual, y) ||
+        !SameShape(graph, sum, y) || IsWeight(graph, residual)) {
+      continue;
+    }
+    std::vector<ValueId> operands = linear->inputs;
+    operands.resize(form->residual + 1, kNone);
+    operands[form->residual] = residual;
+    const Attributes attributes = linear->attributes;
+    const std::string name = linear->name;
+    ASSIGN_OR_RETURN(const ValueId fused,
+                     AddInferred(graph, form->op, std::move(operands), attributes, name));
+    Replace(graph, sum, fused);
+    return true;
+  }
+  return false;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseLinear() { return std::make_unique<FuseLinearPass>(); }
-std::unique_ptr<Pass> FuseResidual() { return std::make_unique<FuseResidualPass>(); }
+std::unique_ptr<Pass> FuseLinear() { return PassOf("fuse_linear", FuseLinearIn); }
+std::unique_ptr<Pass> FuseResidual() { return PassOfNodes("fuse_residual", FuseResidualAt); }
 
 }  // namespace reprise

@@ -31,7 +31,7 @@ std::unique_ptr<Pass> CropWindows();
 // BatchNormalization, Add and activation after a Conv join it: reprise.Conv; the first and last
 // after a ConvTranspose: reprise.ConvTranspose.
 std::unique_ptr<Pass> FuseConv();
-// The Add after such a product becomes its residual. After FuseAddLayerNorm, which comes first
+// Makes the Add after such a product its residual. Runs after FuseAddLayerNorm, which goes first
 // where a LayerNormalization is the only reader of the sum.
 std::unique_ptr<Pass> FuseResidual();
 // Heads times a cosine plus their turned halves times a sine become reprise.Rotary, over tokens.
@@ -72,7 +72,7 @@ struct RoundedProducts {
   int64_t attentions = 0;  // attentions that may round
 };
 RoundedProducts CountRoundedProducts(const Graph& graph);
-// Every output of the graph becomes a distinct result of a node that is no view of an input.
+// Makes every output of the graph a distinct result of a node that is no view of an input.
 std::unique_ptr<Pass> FinalizeOutputs();
 
 }  // namespace reprise

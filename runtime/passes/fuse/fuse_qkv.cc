@@ -100,93 +100,81 @@ std::optional<Projections> MatchProjections(const Graph& graph, const Node& atte
   return found;
 }
 
-class FuseQkvPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_qkv"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const std::optional<Projections> match = MatchProjections(graph, graph.node(id));
-      if (!match.has_value()) continue;
-      RETURN_IF_ERROR(Rewrite(graph, id, *match));
-      changed = true;
-    }
-    return changed;
+// Operand `i` of the projections, an element a column or one for all, as [q, k, v] columns. A
+// projection without it has zeros there; kNone when none has it, and the one element when it is
+// the same for all.
+absl::StatusOr<ValueId> PackedColumns(Graph& graph, const std::vector<Node>& nodes, size_t i,
+                                      int64_t columns) {
+  DType dtype = DType::kUndefined;
+  bool one = true;
+  for (const Node& node : nodes) {
+    if (node.input(i) == kNone) continue;
+    dtype = graph.value(node.inputs[i]).dtype;
+    one &= NumElements(*ShapeOf(graph, node.inputs[i])) == 1;
   }
-
- private:
-  // Operand `i` of the projections, an element a column or one for all, as [q, k, v] columns. A
-  // projection without it has zeros there; kNone when none has it, and the one element when it is
-  // the same for all.
-  static absl::StatusOr<ValueId> PackedColumns(Graph& graph, const std::vector<Node>& nodes,
-                                               size_t i, int64_t columns) {
-    DType dtype = DType::kUndefined;
-    bool one = true;
-    for (const Node& node : nodes) {
-      if (node.input(i) == kNone) continue;
-      dtype = graph.value(node.inputs[i]).dtype;
-      one &= NumElements(*ShapeOf(graph, node.inputs[i])) == 1;
+  if (dtype == DType::kUndefined) return kNone;
+  const auto alike = [&](const Node& node) { return node.input(i) == nodes[0].input(i); };
+  if (one && absl::c_all_of(nodes, alike)) return nodes[0].inputs[i];
+  std::vector<ValueId> parts;
+  for (const Node& node : nodes) {
+    if (node.input(i) == kNone) {
+      parts.push_back(graph.AddConstant("", Tensor::Make(dtype, {columns}, [&](void* data) {
+                                          std::memset(data, 0, columns * DTypeSize(dtype));
+                                        })));
+      continue;
     }
-    if (dtype == DType::kUndefined) return kNone;
-    const auto alike = [&](const Node& node) { return node.input(i) == nodes[0].input(i); };
-    if (one && absl::c_all_of(nodes, alike)) return nodes[0].inputs[i];
-    std::vector<ValueId> parts;
-    for (const Node& node : nodes) {
-      if (node.input(i) == kNone) {
-        parts.push_back(graph.AddConstant("", Tensor::Make(dtype, {columns}, [&](void* data) {
-                                            std::memset(data, 0, columns * DTypeSize(dtype));
-                                          })));
-        continue;
-      }
-      ValueId part = node.inputs[i];
-      if (!HasShape(graph, part, {columns})) {
-        const ValueId wide = graph.AddConstant("", Tensor::Int64s({columns}));
-        ASSIGN_OR_RETURN(part, AddReshape(graph, part, {1}));
-        ASSIGN_OR_RETURN(part,
-                         AddWeight(graph, ExpandOp::kName, {}, {part, wide}, dtype, {columns}));
-      }
-      parts.push_back(part);
+    ValueId part = node.inputs[i];
+    if (!HasShape(graph, part, {columns})) {
+      const ValueId wide = graph.AddConstant("", Tensor::Int64s({columns}));
+      ASSIGN_OR_RETURN(part, AddReshape(graph, part, {1}));
+      ASSIGN_OR_RETURN(part, AddWeight(graph, ExpandOp::kName, {}, {part, wide}, dtype, {columns}));
     }
-    return AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{0}}}, parts, dtype, {3 * columns});
+    parts.push_back(part);
   }
+  return AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{0}}}, parts, dtype, {3 * columns});
+}
 
-  static absl::Status Rewrite(Graph& graph, NodeId id, const Projections& match) {
-    std::vector<Node> nodes;  // Copies: adding values and nodes moves them.
-    std::vector<ValueId> weights;
-    for (const Node* node : match.nodes) {
-      nodes.push_back(*node);
-      weights.push_back(node->inputs[1]);
-    }
-    std::vector<ValueId> inputs = nodes[0].inputs;
-    inputs.resize(match.form->bias + 1, kNone);
-    ASSIGN_OR_RETURN(inputs[1],
-                     AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{1}}}, weights,
-                               graph.value(weights[0]).dtype, {match.rows, 3 * match.columns}));
-    std::vector<size_t> packed_columns = {match.form->bias};
-    if (IsQuantized(match)) absl::c_copy(kColumnOperands, std::back_inserter(packed_columns));
-    for (const size_t i : packed_columns) {
-      ASSIGN_OR_RETURN(inputs[i], PackedColumns(graph, nodes, i, match.columns));
-    }
-    while (inputs.back() == kNone) inputs.pop_back();
-    ASSIGN_OR_RETURN(const ValueId packed,
-                     AddInferred(graph, match.form->op, std::move(inputs),
-                                 {{"activation", std::string("none")}}, nodes[0].name));
-    const Node attention = graph.node(id);
-    Attributes attributes = attention.attributes;
-    attributes.Set("packed_qkv", int64_t{1});
-    inputs = {packed};
-    if (attention.input(3) != kNone) inputs = {packed, kNone, kNone, attention.inputs[3]};
-    ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, AttentionOp::kName, std::move(inputs),
-                                                      std::move(attributes), attention.name));
-    Replace(graph, attention.outputs[0], fused);
-    return absl::OkStatus();
+absl::Status JoinProjections(Graph& graph, NodeId id, const Projections& match) {
+  std::vector<Node> nodes;  // Copies: adding values and nodes moves them.
+  std::vector<ValueId> weights;
+  for (const Node* node : match.nodes) {
+    nodes.push_back(*node);
+    weights.push_back(node->inputs[1]);
   }
-};
+  std::vector<ValueId> inputs = nodes[0].inputs;
+  inputs.resize(match.form->bias + 1, kNone);
+  ASSIGN_OR_RETURN(inputs[1],
+                   AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{1}}}, weights,
+                             graph.value(weights[0]).dtype, {match.rows, 3 * match.columns}));
+  std::vector<size_t> packed_columns = {match.form->bias};
+  if (IsQuantized(match)) absl::c_copy(kColumnOperands, std::back_inserter(packed_columns));
+  for (const size_t i : packed_columns) {
+    ASSIGN_OR_RETURN(inputs[i], PackedColumns(graph, nodes, i, match.columns));
+  }
+  while (inputs.back() == kNone) inputs.pop_back();
+  ASSIGN_OR_RETURN(const ValueId packed,
+                   AddInferred(graph, match.form->op, std::move(inputs),
+                               {{"activation", std::string("none")}}, nodes[0].name));
+  const Node attention = graph.node(id);
+  Attributes attributes = attention.attributes;
+  attributes.Set("packed_qkv", int64_t{1});
+  inputs = {packed};
+  if (attention.input(3) != kNone) inputs = {packed, kNone, kNone, attention.inputs[3]};
+  ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, AttentionOp::kName, std::move(inputs),
+                                                    std::move(attributes), attention.name));
+  Replace(graph, attention.outputs[0], fused);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FuseQkvAt(Graph& graph, NodeId id) {
+  const std::optional<Projections> match = MatchProjections(graph, graph.node(id));
+  if (!match.has_value()) return false;
+  RETURN_IF_ERROR(JoinProjections(graph, id, *match));
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseQkv() { return std::make_unique<FuseQkvPass>(); }
+std::unique_ptr<Pass> FuseQkv() { return PassOfNodes("fuse_qkv", FuseQkvAt); }
 
 }  // namespace reprise

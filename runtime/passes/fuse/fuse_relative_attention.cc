@@ -63,7 +63,7 @@ bool SwapsLastTwo(const Node& node, size_t rank) {
   return std::is_sorted(perm.begin(), perm.end());
 }
 
-// Both have the same last two dims.
+// Returns whether both have the same last two dims.
 bool KeepsSquare(const Graph& graph, ValueId a, ValueId b) {
   if (!ShapeOf(graph, a).has_value() || !ShapeOf(graph, b).has_value()) return false;
   const Shape &x = *ShapeOf(graph, a), &y = *ShapeOf(graph, b);
@@ -71,13 +71,7 @@ bool KeepsSquare(const Graph& graph, ValueId a, ValueId b) {
          x[x.size() - 2] == y[y.size() - 2];
 }
 
-ValueId WithoutReshapes(const Graph& graph, ValueId value) {
-  while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
-    value = reshape->inputs[0];
-  return value;
-}
-
-// A Tile or Expand that writes all of its operand several times, one copy after another.
+// Returns whether it is a Tile or Expand that writes all of its operand one copy after another.
 bool RepeatsWhole(const Graph& graph, const Node& node) {
   if ((node.op != TileOp::kName && node.op != ExpandOp::kName) ||
       !KeepsSquare(graph, node.inputs[0], node.outputs[0])) {
@@ -141,7 +135,7 @@ class Matcher {
       : graph_(graph), attention_(attention), sizes_(sizes) {}
 
   std::optional<Pattern> Match() {
-    const ValueId mask = WithoutReshapes(graph_, attention_.inputs[3]);
+    const ValueId mask = BeforeReshapes(graph_, attention_.inputs[3]);
     if (!KeepsSquare(graph_, mask, attention_.inputs[3])) return std::nullopt;
     if (!MatchMask(mask) && !MatchSum(mask) && !MatchMaskUnder(mask)) return std::nullopt;
     if (!pattern_.q.has_value() && !pattern_.k.has_value()) return std::nullopt;
@@ -157,8 +151,8 @@ class Matcher {
  private:
   Shape Scores() const { return {sizes_.batch, sizes_.heads, sizes_.length, sizes_.length}; }
 
-  // A value that broadcasts to a sum broadcasts to the scores in the same way, though the sum was
-  // reshaped to be added to them.
+  // Returns whether `part` fits. A value that broadcasts to a sum broadcasts to the scores in the
+  // same way, though the sum was reshaped to be added to them.
   bool MeetsScores(ValueId part, const Shape& sum) const {
     if (part == kNone) return true;
     if (!ShapeOf(graph_, part).has_value()) return false;
@@ -190,7 +184,7 @@ class Matcher {
     return false;
   }
 
-  // The same, and another mask that is added to it.
+  // Matches a mask, and another mask that is added to it.
   bool MatchMaskUnder(ValueId value) {
     const Node* add = graph_.ProducerIf(value, AddOp::kName);
     if (add == nullptr) return false;
@@ -222,7 +216,7 @@ class Matcher {
     return false;
   }
 
-  // Nothing but terms.
+  // Matches nothing but terms.
   bool MatchTerms(ValueId value, double scale, int steps) {
     const NodeId producer = ProducerOf(graph_, value);
     if (producer == kNone || steps == 0 || OnlyUser(graph_, value) == kNone ||
@@ -252,7 +246,7 @@ class Matcher {
     return MatchPicked(of_keys ? node.inputs[0] : value, of_keys, scale);
   }
 
-  // The columns of all pairs' distances, picked from a product with all columns.
+  // Matches the columns of all pairs' distances, picked from a product with all columns.
   bool MatchPicked(ValueId value, bool of_keys, double scale) {
     std::optional<Term>& term = of_keys ? pattern_.k : pattern_.q;
     const Node* pick = graph_.ProducerIf(value, GatherElementsOp::kName);
@@ -277,19 +271,19 @@ class Matcher {
 
   // `heads` are the heads of the attention's queries, or keys, times a scale.
   bool IsOperand(ValueId heads, bool keys, double* scale) const {
-    const ValueId tokens = WithoutReshapes(graph_, attention_.inputs[keys ? 1 : 0]);
+    const ValueId tokens = BeforeReshapes(graph_, attention_.inputs[keys ? 1 : 0]);
     const HeadOperand operand = {heads,       sizes_.batch, sizes_.heads, sizes_.length,
                                  sizes_.size, false,        true};
     for (const HeadSource& source : FindHeadSources(graph_, operand)) {
       if (source.width != sizes_.heads * sizes_.size) continue;
-      if (WithoutReshapes(graph_, source.value) != tokens) continue;
+      if (BeforeReshapes(graph_, source.value) != tokens) continue;
       *scale *= source.scale;
       return true;
     }
     return false;
   }
 
-  // A table that is the same for all rows of the batch.
+  // Matches a table that is the same for all rows of the batch.
   bool MatchTable(ValueId value, Term& term) const {
     const int64_t elements = sizes_.heads * sizes_.size * term.width;
     for (int step = 0; step < kMaxSteps && !IsWeight(graph_, value); ++step) {
@@ -334,89 +328,76 @@ std::optional<RelativeSizes> RelativeSizesOf(const Graph& graph, const Node& att
   return sizes.length > 0 ? std::optional<RelativeSizes>(sizes) : std::nullopt;
 }
 
-class FuseRelativeAttentionPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_relative_attention"; }
+// [heads, size, width], scaled.
+absl::StatusOr<ValueId> DistanceTableOf(Graph& graph, const RelativeSizes& sizes,
+                                        const Term& term) {
+  const Shape shape = {sizes.heads, sizes.size, term.width};
+  ValueId table = term.table;
+  if (term.transposed) {
+    ASSIGN_OR_RETURN(table, AddReshape(graph, table, {sizes.heads, term.width, sizes.size}));
+    ASSIGN_OR_RETURN(table,
+                     AddWeight(graph, TransposeOp::kName, {{"perm", std::vector<int64_t>{0, 2, 1}}},
+                               {table}, DType::kFloat32, shape));
+  } else {
+    ASSIGN_OR_RETURN(table, AddReshape(graph, table, shape));
+  }
+  if (term.scale == 1) return table;
+  const ValueId scale = graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(term.scale)));
+  return AddWeight(graph, MulOp::kName, {}, {table, scale}, DType::kFloat32, shape);
+}
 
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const std::optional<RelativeSizes> sizes = RelativeSizesOf(graph, graph.node(id));
-      if (!sizes.has_value()) continue;
-      const auto pattern = Matcher(graph, graph.node(id), *sizes).Match();
-      if (!pattern.has_value()) continue;
-      RETURN_IF_ERROR(Rewrite(graph, id, *sizes, *pattern));
-      changed = true;
+absl::StatusOr<ValueId> SeenMaskOf(Graph& graph, const Pattern& pattern) {
+  if (pattern.keep == kNone) return pattern.mask;
+  const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(pattern.fill)));
+  ValueId seen = pattern.mask;
+  if (seen == kNone) seen = graph.AddConstant("", Tensor::FloatScalar(0));
+  ASSIGN_OR_RETURN(const ValueId hidden,
+                   AddInferred(graph, WhereOp::kName,
+                               {pattern.keep, pattern.keeps_true ? seen : fill,
+                                pattern.keeps_true ? fill : seen}));
+  if (pattern.over == kNone) return hidden;
+  return AddInferred(graph, AddOp::kName, {hidden, pattern.over});
+}
+
+absl::Status RewriteRelative(Graph& graph, NodeId id, const RelativeSizes& sizes,
+                             const Pattern& pattern) {
+  const Node attention = graph.node(id);
+  std::vector<ValueId> inputs = {attention.inputs[0], attention.inputs[1], attention.inputs[2]};
+  ASSIGN_OR_RETURN(inputs.emplace_back(), SeenMaskOf(graph, pattern));
+  inputs.push_back(kNone);
+  for (const std::optional<Term>& term : {pattern.q, pattern.k}) {
+    if (!term.has_value()) {
+      inputs.insert(inputs.end(), {kNone, kNone});
+      continue;
     }
-    return changed;
+    ASSIGN_OR_RETURN(inputs.emplace_back(), DistanceTableOf(graph, sizes, *term));
+    inputs.push_back(graph.AddConstant("", Tensor::Int64s(term->places)));
   }
+  while (inputs.back() == kNone) inputs.pop_back();
+  Attributes attributes;
+  attributes.Set("num_heads", sizes.heads);
+  attributes.Set("scale", attention.attributes.Float("scale", 1));
+  attributes.Set("nan_to_zero", attention.attributes.Int("nan_to_zero", 0));
+  ASSIGN_OR_RETURN(const ValueId fused,
+                   AddInferred(graph, RelativeAttentionOp::kName, std::move(inputs),
+                               std::move(attributes), attention.name));
+  Replace(graph, attention.outputs[0], fused);
+  return absl::OkStatus();
+}
 
- private:
-  // [heads, size, width], scaled.
-  static absl::StatusOr<ValueId> TableOf(Graph& graph, const RelativeSizes& sizes,
-                                         const Term& term) {
-    const Shape shape = {sizes.heads, sizes.size, term.width};
-    ValueId table = term.table;
-    if (term.transposed) {
-      ASSIGN_OR_RETURN(table, AddReshape(graph, table, {sizes.heads, term.width, sizes.size}));
-      ASSIGN_OR_RETURN(
-          table, AddWeight(graph, TransposeOp::kName, {{"perm", std::vector<int64_t>{0, 2, 1}}},
-                           {table}, DType::kFloat32, shape));
-    } else {
-      ASSIGN_OR_RETURN(table, AddReshape(graph, table, shape));
-    }
-    if (term.scale == 1) return table;
-    const ValueId scale =
-        graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(term.scale)));
-    return AddWeight(graph, MulOp::kName, {}, {table, scale}, DType::kFloat32, shape);
-  }
-
-  static absl::StatusOr<ValueId> MaskOf(Graph& graph, const Pattern& pattern) {
-    if (pattern.keep == kNone) return pattern.mask;
-    const ValueId fill =
-        graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(pattern.fill)));
-    ValueId seen = pattern.mask;
-    if (seen == kNone) seen = graph.AddConstant("", Tensor::FloatScalar(0));
-    ASSIGN_OR_RETURN(const ValueId hidden,
-                     AddInferred(graph, WhereOp::kName,
-                                 {pattern.keep, pattern.keeps_true ? seen : fill,
-                                  pattern.keeps_true ? fill : seen}));
-    if (pattern.over == kNone) return hidden;
-    return AddInferred(graph, AddOp::kName, {hidden, pattern.over});
-  }
-
-  static absl::Status Rewrite(Graph& graph, NodeId id, const RelativeSizes& sizes,
-                              const Pattern& pattern) {
-    const Node attention = graph.node(id);
-    std::vector<ValueId> inputs = {attention.inputs[0], attention.inputs[1], attention.inputs[2]};
-    ASSIGN_OR_RETURN(inputs.emplace_back(), MaskOf(graph, pattern));
-    inputs.push_back(kNone);
-    for (const std::optional<Term>& term : {pattern.q, pattern.k}) {
-      if (!term.has_value()) {
-        inputs.insert(inputs.end(), {kNone, kNone});
-        continue;
-      }
-      ASSIGN_OR_RETURN(inputs.emplace_back(), TableOf(graph, sizes, *term));
-      inputs.push_back(graph.AddConstant("", Tensor::Int64s(term->places)));
-    }
-    while (inputs.back() == kNone) inputs.pop_back();
-    Attributes attributes;
-    attributes.Set("num_heads", sizes.heads);
-    attributes.Set("scale", attention.attributes.Float("scale", 1));
-    attributes.Set("nan_to_zero", attention.attributes.Int("nan_to_zero", 0));
-    ASSIGN_OR_RETURN(const ValueId fused,
-                     AddInferred(graph, RelativeAttentionOp::kName, std::move(inputs),
-                                 std::move(attributes), attention.name));
-    Replace(graph, attention.outputs[0], fused);
-    return absl::OkStatus();
-  }
-};
+absl::StatusOr<bool> FuseRelativeAttentionAt(Graph& graph, NodeId id) {
+  const std::optional<RelativeSizes> sizes = RelativeSizesOf(graph, graph.node(id));
+  if (!sizes.has_value()) return false;
+  const auto pattern = Matcher(graph, graph.node(id), *sizes).Match();
+  if (!pattern.has_value()) return false;
+  RETURN_IF_ERROR(RewriteRelative(graph, id, *sizes, *pattern));
+  return true;
+}
 
 }  // namespace
 
 std::unique_ptr<Pass> FuseRelativeAttention() {
-  return std::make_unique<FuseRelativeAttentionPass>();
+  return PassOfNodes("fuse_relative_attention", FuseRelativeAttentionAt);
 }
 
 }  // namespace reprise

@@ -16,6 +16,7 @@
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/head_source.h"
+#include "runtime/shapes/size.h"
 
 namespace reprise {
 namespace {
@@ -131,58 +132,46 @@ std::optional<Shape> TableOfTokens(const Shape& table) {
   return shape;
 }
 
-class FuseRotaryPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_rotary"; }
+absl::StatusOr<ValueId> TurnTokens(Graph& graph, const RotaryPattern& pattern,
+                                   const HeadSource& source, const HeadOperand& heads,
+                                   const Shape& table, const std::string& name) {
+  ASSIGN_OR_RETURN(ValueId tokens, AddTokens(graph, source, heads));
+  ASSIGN_OR_RETURN(tokens,
+                   AddReshape(graph, tokens, {heads.batch, heads.rows, heads.heads, heads.size}));
+  ASSIGN_OR_RETURN(const ValueId cosine, AddReshape(graph, pattern.cosine, table));
+  ASSIGN_OR_RETURN(const ValueId sine, AddReshape(graph, pattern.sine, table));
+  ASSIGN_OR_RETURN(tokens, AddInferred(graph, RotaryOp::kName, {tokens, cosine, sine}, {}, name));
+  return AddInferred(graph, TransposeOp::kName, {tokens},
+                     {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+}
 
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const std::optional<RotaryPattern> pattern = MatchRotary(graph, graph.node(id));
-      if (!pattern.has_value()) continue;
-      const std::string name = graph.node(id).name;
-      ASSIGN_OR_RETURN(const ValueId turned, Turn(graph, *pattern, name));
-      Replace(graph, graph.node(id).outputs[0], turned);
-      changed = true;
+absl::StatusOr<ValueId> Turn(Graph& graph, const RotaryPattern& pattern, const std::string& name) {
+  const Shape x = *ShapeOf(graph, pattern.x);
+  const std::optional<Shape> table =
+      x.size() == 4 ? TableOfTokens(*ShapeOf(graph, pattern.cosine)) : std::nullopt;
+  if (table.has_value() && NumElements(x) > 0) {
+    const HeadOperand heads = {pattern.x, x[0], x[1], x[2], x[3], false, false};
+    const std::vector<HeadSource> sources = FindHeadSources(graph, heads);
+    if (!sources.empty()) {
+      const HeadSource* plain = PlainHeadSource(sources, heads);
+      const HeadSource& source = plain != nullptr ? *plain : sources.back();
+      return TurnTokens(graph, pattern, source, heads, *table, name);
     }
-    return changed;
   }
+  return AddInferred(graph, RotaryOp::kName, {pattern.x, pattern.cosine, pattern.sine}, {}, name);
+}
 
- private:
-  static absl::StatusOr<ValueId> Turn(Graph& graph, const RotaryPattern& pattern,
-                                      const std::string& name) {
-    const Shape x = *ShapeOf(graph, pattern.x);
-    const std::optional<Shape> table =
-        x.size() == 4 ? TableOfTokens(*ShapeOf(graph, pattern.cosine)) : std::nullopt;
-    if (table.has_value() && NumElements(x) > 0) {
-      const HeadOperand heads = {pattern.x, x[0], x[1], x[2], x[3], false, false};
-      const std::vector<HeadSource> sources = FindHeadSources(graph, heads);
-      if (!sources.empty()) {
-        const HeadSource* plain = PlainHeadSource(sources, heads);
-        const HeadSource& source = plain != nullptr ? *plain : sources.back();
-        return TurnTokens(graph, pattern, source, heads, *table, name);
-      }
-    }
-    return AddInferred(graph, RotaryOp::kName, {pattern.x, pattern.cosine, pattern.sine}, {}, name);
-  }
-
-  static absl::StatusOr<ValueId> TurnTokens(Graph& graph, const RotaryPattern& pattern,
-                                            const HeadSource& source, const HeadOperand& heads,
-                                            const Shape& table, const std::string& name) {
-    ASSIGN_OR_RETURN(ValueId tokens, AddTokens(graph, source, heads));
-    ASSIGN_OR_RETURN(tokens,
-                     AddReshape(graph, tokens, {heads.batch, heads.rows, heads.heads, heads.size}));
-    ASSIGN_OR_RETURN(const ValueId cosine, AddReshape(graph, pattern.cosine, table));
-    ASSIGN_OR_RETURN(const ValueId sine, AddReshape(graph, pattern.sine, table));
-    ASSIGN_OR_RETURN(tokens, AddInferred(graph, RotaryOp::kName, {tokens, cosine, sine}, {}, name));
-    return AddInferred(graph, TransposeOp::kName, {tokens},
-                       {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-  }
-};
+absl::StatusOr<bool> FuseRotaryAt(Graph& graph, NodeId id) {
+  const std::optional<RotaryPattern> pattern = MatchRotary(graph, graph.node(id));
+  if (!pattern.has_value()) return false;
+  const std::string name = graph.node(id).name;
+  ASSIGN_OR_RETURN(const ValueId turned, Turn(graph, *pattern, name));
+  Replace(graph, graph.node(id).outputs[0], turned);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseRotary() { return std::make_unique<FuseRotaryPass>(); }
+std::unique_ptr<Pass> FuseRotary() { return PassOfNodes("fuse_rotary", FuseRotaryAt); }
 
 }  // namespace reprise

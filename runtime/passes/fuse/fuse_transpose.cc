@@ -9,40 +9,26 @@
 namespace reprise {
 namespace {
 
-class FuseTransposePass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_transpose"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != MatMulOp::kName) continue;
-      changed |= Rewrite(graph, id);
-    }
-    return changed;
+absl::StatusOr<bool> FuseTransposeAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != MatMulOp::kName) return false;
+  const ValueId right = graph.node(id).inputs[1];
+  const Node* transpose = graph.ProducerIf(right, TransposeOp::kName);
+  if (transpose == nullptr || OnlyUser(graph, right) != id || !IsFloat32(graph, right)) {
+    return false;
   }
-
- private:
-  static bool Rewrite(Graph& graph, NodeId id) {
-    const ValueId right = graph.node(id).inputs[1];
-    const Node* transpose = graph.ProducerIf(right, TransposeOp::kName);
-    if (transpose == nullptr || OnlyUser(graph, right) != id || !IsFloat32(graph, right)) {
-      return false;
-    }
-    const size_t rank = ShapeOf(graph, right)->size();
-    if (rank < 2 || transpose->attributes.Ints("perm") != LastDimsSwapped(rank)) return false;
-    const NodeId producer = graph.value(right).producer;
-    graph.SetInput(id, 1, transpose->inputs[0]);
-    Node& product = graph.node(id);
-    product.op = FusedMatMulOp::kName;
-    product.attributes.Set("transB", int64_t{1});
-    RemoveIfDead(graph, producer);
-    return true;
-  }
-};
+  const size_t rank = ShapeOf(graph, right)->size();
+  if (rank < 2 || transpose->attributes.Ints("perm") != LastDimsSwapped(rank)) return false;
+  const NodeId producer = graph.value(right).producer;
+  graph.SetInput(id, 1, transpose->inputs[0]);
+  Node& product = graph.node(id);
+  product.op = FusedMatMulOp::kName;
+  product.attributes.Set("transB", int64_t{1});
+  RemoveIfDead(graph, producer);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseTranspose() { return std::make_unique<FuseTransposePass>(); }
+std::unique_ptr<Pass> FuseTranspose() { return PassOfNodes("fuse_transpose", FuseTransposeAt); }
 
 }  // namespace reprise

@@ -25,7 +25,7 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
          NumElements(*weights.shape) >= kMinParameterElements;
 }
 
-// A node that multiplies a parameter, in any form.
+// Returns whether a node multiplies a parameter, in any form.
 bool MultipliesWeights(const Graph& graph, const Node& node) {
   if (!FactsOf(node.op).Is(kMultipliesWeights)) return false;
   return absl::c_any_of(node.inputs, [&](ValueId input) {
@@ -39,80 +39,63 @@ void Mark(Node& node, Precision precision) {
   node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(precision)));
 }
 
-class RoundProductsPass : public Pass {
- public:
-  explicit RoundProductsPass(const PipelineOptions& options)
-      : precision_(options.precision), nodes_(options.nodes), weights_(options.weights) {}
-
-  absl::string_view name() const override { return "round_products"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const Precision precision = nodes_ == nullptr ? precision_ : nodes_->Of(graph.node(id));
-      if (IsProductOfWeights(graph, graph.node(id))) {
-        changed |= RoundProduct(graph, id, precision);
-      } else if (IsAttention(graph.node(id)) && precision != Precision::kExact) {
-        Mark(graph.node(id), Precision::kBf16);
-        changed = true;
-      } else if (graph.node(id).op == RelativeAttentionOp::kName &&
-                 precision != Precision::kExact) {
-        // It stays exact, and keeps the promise of equal bits.
-        graph.node(id).attributes.Set("one_order", int64_t{1});
-        changed = true;
-      }
-    }
-    return changed;
+// Marks a product to round its rows for weights in blocks of `block`, or by column with 0; false
+// where no kernel could.
+bool RoundRows(Node& node, const Shape& weights, int64_t axis, int64_t block) {
+  if (weights[static_cast<size_t>(1 - axis)] > ops::kDeepestRounded) return false;
+  if (block > 0) {
+    const int64_t length = ops::RoundedBlockOf(block);
+    if (length == 0) return false;
+    node.attributes.Set(kRoundedBlockAttribute, length);
   }
+  Mark(node, Precision::kInt8);
+  return true;
+}
 
- private:
-  bool RoundProduct(Graph& graph, NodeId id, Precision precision) const {
-    const int64_t axis = GemmOp::From(graph.node(id).attributes).trans_b ? 0 : 1;
-    const ParameterExprPtr stored = graph.value(graph.node(id).inputs[1]).parameter;
-    const int64_t block = ops::StoredBlockOf(stored, axis);
-    const bool floats = block == 0 && !ops::SplitQuantized(stored, axis).has_value();
-    WeightBits form = floats ? weights_ : WeightBits::kStored;
-    if (precision == Precision::kInt8) {
-      if (floats && form == WeightBits::kStored) form = WeightBits::kInt8;
-      if (!RoundRows(graph.node(id), *graph.value(graph.node(id).inputs[1]).shape, axis,
-                     form == WeightBits::kInt4 ? ops::kNibbleBlock : block)) {
-        return false;
-      }
-    } else if (precision != Precision::kExact) {
-      Mark(graph.node(id), precision);
+bool RoundProduct(Graph& graph, NodeId id, Precision precision, WeightBits weights) {
+  const int64_t axis = GemmOp::From(graph.node(id).attributes).trans_b ? 0 : 1;
+  const ParameterExprPtr stored = graph.value(graph.node(id).inputs[1]).parameter;
+  const int64_t block = ops::StoredBlockOf(stored, axis);
+  const bool floats = block == 0 && !ops::SplitQuantized(stored, axis).has_value();
+  WeightBits form = floats ? weights : WeightBits::kStored;
+  if (precision == Precision::kInt8) {
+    if (floats && form == WeightBits::kStored) form = WeightBits::kInt8;
+    if (!RoundRows(graph.node(id), *graph.value(graph.node(id).inputs[1]).shape, axis,
+                   form == WeightBits::kInt4 ? ops::kNibbleBlock : block)) {
+      return false;
     }
-    if (form != WeightBits::kStored) {
-      const ValueId rounded = AddExpression(graph, ops::RoundedWeights(stored, axis, form));
-      graph.SetInput(id, 1, rounded);
-    }
-    return precision != Precision::kExact || form != WeightBits::kStored;
+  } else if (precision != Precision::kExact) {
+    Mark(graph.node(id), precision);
   }
+  if (form != WeightBits::kStored) {
+    const ValueId rounded = AddExpression(graph, ops::RoundedWeights(stored, axis, form));
+    graph.SetInput(id, 1, rounded);
+  }
+  return precision != Precision::kExact || form != WeightBits::kStored;
+}
 
-  // Marks a product to round its rows for weights in blocks of `block`, or by column with 0; false
-  // where no kernel could.
-  static bool RoundRows(Node& node, const Shape& weights, int64_t axis, int64_t block) {
-    if (weights[static_cast<size_t>(1 - axis)] > ops::kDeepestRounded) return false;
-    if (block > 0) {
-      const int64_t length = ops::RoundedBlockOf(block);
-      if (length == 0) return false;
-      node.attributes.Set(kRoundedBlockAttribute, length);
-    }
-    Mark(node, Precision::kInt8);
+absl::StatusOr<bool> RoundAt(Graph& graph, NodeId id, Precision precision, WeightBits weights) {
+  if (IsProductOfWeights(graph, graph.node(id))) return RoundProduct(graph, id, precision, weights);
+  if (precision == Precision::kExact) return false;
+  if (IsAttention(graph.node(id))) {
+    Mark(graph.node(id), Precision::kBf16);
     return true;
   }
-
-  const Precision precision_;
-  const NodePrecisions* const nodes_;
-  const WeightBits weights_;
-};
+  if (graph.node(id).op != RelativeAttentionOp::kName) return false;
+  // It stays exact, and keeps the promise of equal bits.
+  graph.node(id).attributes.Set("one_order", int64_t{1});
+  return true;
+}
 
 }  // namespace
 
 std::unique_ptr<Pass> RoundProducts() { return RoundProductsAs({}); }
 
 std::unique_ptr<Pass> RoundProductsAs(const PipelineOptions& options) {
-  return std::make_unique<RoundProductsPass>(options);
+  return PassOfNodes("round_products", [precision = options.precision, nodes = options.nodes,
+                                        weights = options.weights](Graph& graph, NodeId id) {
+    return RoundAt(graph, id, nodes == nullptr ? precision : nodes->Of(graph.node(id)), weights);
+  });
 }
 
 RoundedProducts CountRoundedProducts(const Graph& graph) {

@@ -79,32 +79,22 @@ std::vector<Piece> PiecesOf(const Graph& graph, const Node& node) {
   return pieces;
 }
 
-class SplitLinearPass : public Pass {
- public:
-  absl::string_view name() const override { return "split_linear"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const std::vector<Piece> pieces = PiecesOf(graph, graph.node(id));
-      if (pieces.empty()) continue;
-      const Node whole = graph.node(id);  // A copy: adding nodes moves them.
-      for (const Piece& piece : pieces) {
-        ASSIGN_OR_RETURN(std::vector<ValueId> inputs,
-                         CutColumns(graph, whole, piece.begin, piece.width));
-        ASSIGN_OR_RETURN(const ValueId part, AddInferred(graph, whole.op, std::move(inputs),
-                                                         whole.attributes, whole.name));
-        Replace(graph, piece.value, part);
-      }
-      changed = true;
-    }
-    return changed;
+absl::StatusOr<bool> SplitLinearAt(Graph& graph, NodeId id) {
+  const std::vector<Piece> pieces = PiecesOf(graph, graph.node(id));
+  if (pieces.empty()) return false;
+  const Node whole = graph.node(id);  // A copy: adding nodes moves them.
+  for (const Piece& piece : pieces) {
+    ASSIGN_OR_RETURN(std::vector<ValueId> inputs,
+                     CutColumns(graph, whole, piece.begin, piece.width));
+    ASSIGN_OR_RETURN(const ValueId part,
+                     AddInferred(graph, whole.op, std::move(inputs), whole.attributes, whole.name));
+    Replace(graph, piece.value, part);
   }
-};
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> SplitLinear() { return std::make_unique<SplitLinearPass>(); }
+std::unique_ptr<Pass> SplitLinear() { return PassOfNodes("split_linear", SplitLinearAt); }
 
 }  // namespace reprise

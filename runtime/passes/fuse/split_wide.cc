@@ -54,7 +54,7 @@ std::optional<std::vector<int64_t>> PartSizesOf(const Graph& graph, const Node& 
   return sizes;
 }
 
-// A Slice for each run of outputs, which a Split of its own cuts up. False: it stays as it is.
+// Makes a Slice for each run of outputs, which a Split of its own cuts up. False: it stays.
 absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
   const Node split = graph.node(id);
   const ValueId input = split.inputs[0];
@@ -82,32 +82,24 @@ absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
   return true;
 }
 
-class SplitWidePass : public Pass {
- public:
-  absl::string_view name() const override { return "split_wide"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      const Node& node = graph.node(id);
-      if (node.op == ConcatOp::kName && node.inputs.size() > kMostPieces) {
-        const ValueId output = node.outputs[0];
-        ASSIGN_OR_RETURN(
-            const ValueId joined,
-            JoinInRuns(graph, node.inputs, ConcatOp::From(node.attributes).axis, node.name));
-        Replace(graph, output, joined);
-        changed = true;
-      } else if (node.op == SplitOp::kName && node.outputs.size() > kMostPieces) {
-        ASSIGN_OR_RETURN(const bool split, SplitInRuns(graph, id));
-        changed |= split;
-      }
-    }
-    return changed;
+absl::StatusOr<bool> SplitWideAt(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op == ConcatOp::kName && node.inputs.size() > kMostPieces) {
+    const ValueId output = node.outputs[0];
+    ASSIGN_OR_RETURN(
+        const ValueId joined,
+        JoinInRuns(graph, node.inputs, ConcatOp::From(node.attributes).axis, node.name));
+    Replace(graph, output, joined);
+    return true;
   }
-};
+  if (node.op == SplitOp::kName && node.outputs.size() > kMostPieces) {
+    return SplitInRuns(graph, id);
+  }
+  return false;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> SplitWide() { return std::make_unique<SplitWidePass>(); }
+std::unique_ptr<Pass> SplitWide() { return PassOfNodes("split_wide", SplitWideAt); }
 
 }  // namespace reprise

@@ -11,11 +11,11 @@
 
 namespace reprise {
 
-// When every input of `node` is a constant (and not overridable), or the op looks at shapes alone
-// and those are known, its results become constants, and true is returned. False, with the graph
-// as it was, when something is not known, when the op must not be folded, or when a result would
-// take more than `max_bytes` or more steps than `work_left`, from which its own are taken (null: as
-// many as a walk may take). INVALID_ARGUMENT when the operands are wrong.
+// Folds the node: when every input of `node` is a constant (and not overridable), or the op looks
+// at shapes alone and those are known, its results become constants, and true is returned. False,
+// with the graph as it was, when something is not known, when the op must not be folded, or when a
+// result would take more than `max_bytes` or more steps than `work_left`, from which its own are
+// taken (null: as many as a walk may take). INVALID_ARGUMENT when the operands are wrong.
 absl::StatusOr<bool> FoldNode(Graph& graph, NodeId node, int64_t max_bytes,
                               double* work_left = nullptr);
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,17 +24,31 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual absl::string_view name() const = 0;
-  // True when it changed the graph.
+  // Returns whether it changed the graph.
   virtual absl::StatusOr<bool> Run(Graph& graph) const = 0;
 };
 
+// Returns a pass that is a function.
+std::unique_ptr<Pass> PassOf(absl::string_view name,
+                             std::function<absl::StatusOr<bool>(Graph&)> run);
+// Returns a pass that calls `rewrite` for the nodes of a graph in their order, but for those that
+// are gone by then; it returns whether it changed the graph.
+std::unique_ptr<Pass> PassOfNodes(absl::string_view name,
+                                  std::function<absl::StatusOr<bool>(Graph&, NodeId)> rewrite);
+
 class NodePrecisions;
+
+// One of several processes that compute a model together.
+struct Shard {
+  int rank = 0, ranks = 1;
+};
 
 struct PipelineOptions {
   std::vector<std::string> disabled;  // pass names; an unknown one is INVALID_ARGUMENT
   Precision precision = Precision::kExact;
   const NodePrecisions* nodes = nullptr;  // nodes that have another one; null: none has
   WeightBits weights = WeightBits::kStored;
+  Shard shard;         // see passes/paged/paged_passes.h
   bool verify = true;  // Verify() after each pass
   // Called after each pass that changed something: name, the graph, nanoseconds that it took.
   std::function<void(absl::string_view, const Graph&, int64_t)> observer;

@@ -43,7 +43,7 @@ class PrecisionRules {
   const std::vector<Rule>& rules() const { return rules_; }
   // Files are replaced in it by their entries.
   std::string ToString() const;
-  // nullopt: no rule holds for a node of this op and name.
+  // Returns the precision; nullopt: no rule holds for a node of this op and name.
   std::optional<Precision> Of(const Node& node) const;
 
  private:

@@ -42,10 +42,12 @@ std::vector<int64_t> LastDimsSwapped(size_t rank) {
 }
 
 ValueId BeforeIdentities(const Graph& graph, ValueId value) {
-  for (const Node* node = graph.ProducerIf(value, IdentityOp::kName); node != nullptr;
-       node = graph.ProducerIf(value, IdentityOp::kName)) {
-    value = node->inputs[0];
-  }
+  while (const Node* node = graph.ProducerIf(value, IdentityOp::kName)) value = node->inputs[0];
+  return value;
+}
+
+ValueId BeforeReshapes(const Graph& graph, ValueId value) {
+  while (const Node* node = graph.ProducerIf(value, ReshapeOp::kName)) value = node->inputs[0];
   return value;
 }
 

@@ -17,20 +17,20 @@ const Tensor* KnownConstant(const Graph& graph, ValueId value);
 
 // Returns the value of a constant of one element (any rank), as double.
 std::optional<double> KnownScalar(const Graph& graph, ValueId value);
-// True when `value` is a one-element constant within a relative 1e-5 of `expected`.
+// Returns whether `value` is a one-element constant within a relative 1e-5 of `expected`.
 bool IsScalar(const Graph& graph, ValueId value, double expected);
 bool IsNear(double value, double expected);
 
 // Returns the shape of a value in a specialised graph; empty optional in a symbolic one.
 const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value);
-// Its shape is known, and so is that it has one element.
+// Returns whether its shape is known to have one element.
 bool HasOneElement(const Graph& graph, ValueId value);
 bool HasShape(const Graph& graph, ValueId value, absl::Span<const int64_t> shape);
 bool SameShape(const Graph& graph, ValueId a, ValueId b);
-// Both dtype and shape are known and the dtype is float32.
+// Returns whether both dtype and shape are known and the dtype is float32.
 bool IsFloat32(const Graph& graph, ValueId value);
 bool IsParameter(const Graph& graph, ValueId value);
-// A parameter or a constant: the same in every replay.
+// Returns whether it is a parameter or a constant: the same in every replay.
 bool IsWeight(const Graph& graph, ValueId value);
 
 // Returns the only node that uses `value`, when it has one use and is no output of the graph; else
@@ -45,6 +45,8 @@ std::vector<int64_t> LastDimsSwapped(size_t rank);
 // Returns the value that a chain of Identity nodes ending in `value` starts from; `value` without
 // one.
 ValueId BeforeIdentities(const Graph& graph, ValueId value);
+// Returns the same of a chain of Reshapes: the same elements in the same order.
+ValueId BeforeReshapes(const Graph& graph, ValueId value);
 // Returns the input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);
 
@@ -66,7 +68,7 @@ absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes
 // Returns a parameter or constant for an expression over weights; kNone for none.
 ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression);
 
-// Every use of `from` becomes one of `to`, and the producer of `from` goes when nothing uses it
+// Replaces every use of `from` by `to`, and removes the producer of `from` when nothing uses it
 // any more, with whatever fed it alone.
 void Replace(Graph& graph, ValueId from, ValueId to);
 // Removes `node` when none of its results is used, and then its producers likewise.

@@ -199,27 +199,20 @@ absl::StatusOr<bool> TurnResize(Graph& graph, const Node& node) {
   return true;
 }
 
-class ChannelsLastPass : public Pass {
- public:
-  absl::string_view name() const override { return "channels_last"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      for (const auto turn : {TurnIntegerConv, TurnAdd, TurnMaxPool, TurnTable, TurnPartsOfBytes,
-                              TurnSlice, TurnResize}) {
-        if (graph.node(id).removed) break;
-        const Node node = graph.node(id);  // Adding nodes moves the others.
-        ASSIGN_OR_RETURN(const bool turned, turn(graph, node));
-        changed |= turned;
-      }
-    }
-    return changed;
+absl::StatusOr<bool> ChannelsLastAt(Graph& graph, NodeId id) {
+  bool changed = false;
+  for (const auto turn : {TurnIntegerConv, TurnAdd, TurnMaxPool, TurnTable, TurnPartsOfBytes,
+                          TurnSlice, TurnResize}) {
+    if (graph.node(id).removed) break;
+    const Node node = graph.node(id);  // Adding nodes moves the others.
+    ASSIGN_OR_RETURN(const bool turned, turn(graph, node));
+    changed |= turned;
   }
-};
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> ChannelsLast() { return std::make_unique<ChannelsLastPass>(); }
+std::unique_ptr<Pass> ChannelsLast() { return PassOfNodes("channels_last", ChannelsLastAt); }
 
 }  // namespace reprise

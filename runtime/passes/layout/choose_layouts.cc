@@ -10,7 +10,6 @@
 // bits of sums that are added up in another order (device/cpu/README.md, "Where channels lie").
 #include <map>
 #include <optional>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
@@ -81,7 +80,7 @@ class Layouts {
     return site == site_of_.end() ? std::nullopt : std::optional(site->second);
   }
 
-  // True: channels last.
+  // Returns a cut; true: channels last.
   std::vector<bool> Cut() const {
     MinimumCut cut(sites_.size());
     // Nodes that know one layout alone.
@@ -139,14 +138,10 @@ class Layouts {
   bool worthwhile_ = false;
 };
 
-class ChooseLayoutsPass : public Pass {
- public:
-  absl::string_view name() const override { return "choose_layouts"; }
-  absl::StatusOr<bool> Run(Graph& graph) const override { return Layouts(graph).Choose(); }
-};
+absl::StatusOr<bool> ChooseLayoutsIn(Graph& graph) { return Layouts(graph).Choose(); }
 
 }  // namespace
 
-std::unique_ptr<Pass> ChooseLayouts() { return std::make_unique<ChooseLayoutsPass>(); }
+std::unique_ptr<Pass> ChooseLayouts() { return PassOf("choose_layouts", ChooseLayoutsIn); }
 
 }  // namespace reprise

@@ -45,7 +45,7 @@ bool MinimumCut::FindLevels() {
   return levels_[kSink] != kNotReached;
 }
 
-// A loop, not a recursion: paths are as long as a model is deep.
+// Pushes flow, in a loop, not a recursion: paths are as long as a model is deep.
 double MinimumCut::Push() {
   std::vector<Edge*> path;
   size_t node = kSource;

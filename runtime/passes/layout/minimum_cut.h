@@ -19,7 +19,7 @@ class MinimumCut {
   // Things 0 to count - 1.
   explicit MinimumCut(size_t count) : edges_of_(count + 2) {}
 
-  // One more thing, which costs nothing.
+  // Adds a thing, which costs nothing.
   size_t Add();
   // Sets the cost of each of the two labels of a thing.
   void SetCosts(size_t thing, double false_cost, double true_cost);

@@ -148,7 +148,7 @@ absl::StatusOr<ops::Windows> WindowsOf(const Graph& graph, const Node& node) {
                         std::vector<int64_t>(weight.begin() + 2, weight.end()));
 }
 
-// A transposed convolution: one product for each tap of each element.
+// Returns the costs of a transposed convolution: one product for each tap of each element.
 std::optional<PlaneCosts> TransposedCostsOf(const Graph& graph, const Node& node) {
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
   const auto maps = static_cast<double>(weight[1]);

@@ -78,7 +78,7 @@ bool IsAverage(const Graph& graph, const Node& node) {
   return axes == spatial;
 }
 
-// The largest or the average of windows.
+// Returns whether it is the largest or the average of windows.
 bool IsPool(const Graph& graph, const Node& node) {
   return (node.op == MaxPoolOp::kName || node.op == AveragePoolOp::kName) &&
          node.output(1) == kNone && IsPlanes(graph, node.input(0)) &&

@@ -19,7 +19,7 @@ struct PlaneNode {
 // Planes of one or two dims, not empty.
 bool IsPlanes(const Graph& graph, ValueId value);
 
-// nullopt: it takes one layout alone.
+// Returns the node; nullopt: it takes one layout alone.
 std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node);
 
 // Rewrites the node for planes whose channels lie last. `node`: a copy, since adding nodes moves

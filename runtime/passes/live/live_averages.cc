@@ -40,7 +40,7 @@ bool LeavesWindowsOut(const ops::Windows& w, bool rounds_up) {
   return false;
 }
 
-// Some window has elements after all positions, along this axis or another one.
+// Returns whether some window has elements after all positions, along this axis or another.
 bool ReachesBehind(const ops::Windows& w, const std::vector<int64_t>& more) {
   for (size_t d = 0; d < more.size(); ++d) {
     if (w.pad_end[d] + more[d] > 0) return true;
@@ -113,7 +113,7 @@ ValueId LiveRewrite::CountAlong(ValueId x, int64_t dim) {
   return Add(CastOp::kName, {SizeOf(x, dim)}, {{"to", ops::OnnxNumber(DType::kInt32)}});
 }
 
-// The form of another axis took all positions along this one for a request's own.
+// Visits a share: the form of another axis took all positions along this one for a request's own.
 void LiveRewrite::VisitShare(NodeId id) {
   const Node node = graph_.node(id);
   const Node* gather = graph_.ProducerIf(node.inputs[LiveShareOp::kSize], GatherOp::kName);

@@ -383,7 +383,18 @@ const SizeList* LiveExtents::SizesOf(ValueId value) const {
   const ValueId id = Resolved(value);
   if (id == kNone || id >= static_cast<ValueId>(reading_.values.size())) return nullptr;
   const std::optional<SizeList>& sizes = reading_.values[static_cast<size_t>(id)].shape;
+  if (sizes.has_value() && many_rows_.table != nullptr) {
+    // It may have another rank where a model branches by the number of rows.
+    const std::optional<SizeList>& many = many_rows_.values[static_cast<size_t>(id)].shape;
+    if (many.has_value() && many->size() != sizes->size()) return nullptr;
+  }
   return sizes.has_value() ? &*sizes : nullptr;
+}
+
+DType LiveExtents::TypeOf(ValueId value) const {
+  value = Resolved(value);
+  const bool known = value != kNone && static_cast<size_t>(value) < reading_.values.size();
+  return known ? reading_.values[static_cast<size_t>(value)].dtype : DType::kUndefined;
 }
 
 int64_t LiveExtents::RankOf(ValueId value) const {

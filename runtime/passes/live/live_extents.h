@@ -59,13 +59,15 @@ class LiveExtents {
 
   const std::vector<LiveDim>& Of(ValueId value) const;
   std::optional<LiveDim> At(ValueId value, int64_t dim) const;
-  // Nothing where pads follow the size.
+  // Returns nothing where pads follow the size.
   const std::vector<LiveWindows>& WindowsOf(NodeId node) const;
   // Returns the pads of a node whose pads are the same at all sizes: begins, then ends. Null:
   // others.
   const std::vector<int64_t>* PadsOf(NodeId node) const;
   // Returns the sizes of the dims of `value`; null where it is not there.
   const SizeList* SizesOf(ValueId value) const;
+  // Returns the type of `value`; kUndefined where it is not there.
+  DType TypeOf(ValueId value) const;
   // Returns whether the first dim of `value` grows with the batch, by the same number a row, also
   // for many rows: nothing cut the first few off. True without a batch.
   bool HasAllRows(ValueId value) const;
@@ -74,7 +76,7 @@ class LiveExtents {
   int64_t RankOf(ValueId value) const;
   // Returns whether dim `dim` of `value` and `other_dim` of `other` agree at each size of the axis.
   bool HaveSameSizes(ValueId value, int64_t dim, ValueId other, int64_t other_dim) const;
-  // Those that values have, ascending.
+  // Returns the extents that values have, ascending.
   const std::set<Extent>& all() const { return all_; }
   bool has_windows() const { return !windows_.empty(); }
   // Returns the size of the axis from which on every window of the model lies where it has
@@ -104,7 +106,7 @@ class LiveExtents {
   const std::vector<int64_t>* AtSizes(Size size) const;
   // Returns whether `size` is `repeats` times the extent, at every size of the axis.
   bool Fits(Size size, const Extent& extent, int64_t repeats = 1) const;
-  // Some dim of it has other sizes at other sizes of the axis.
+  // Returns whether some dim of it has other sizes at other sizes of the axis.
   bool Follows(ValueId value) const;
   void Add(ValueId value, LiveDim dim);
 

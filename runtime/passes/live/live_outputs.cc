@@ -97,7 +97,7 @@ std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughConcat(const N
   return parts;
 }
 
-// The dim of an operand that is as large, counted from the last one as elementwise ops do.
+// Returns the dim of an operand that is as large, counted from the last as elementwise ops do.
 std::optional<std::vector<LiveOutputs::Part>> LiveOutputs::ThroughOperands(const Node& node,
                                                                            ValueId value,
                                                                            int64_t dim) {

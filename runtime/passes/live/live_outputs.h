@@ -49,7 +49,7 @@ class LiveOutputs {
 
   // Returns the axis that a dim lies along, and how many positions of it a request has.
   std::optional<std::pair<size_t, Extent>> AlongAxis(ValueId value, int64_t dim) const;
-  // Some request's elements do not lie in front as they are.
+  // Returns whether some request's elements do not lie in front as they are.
   bool IsScattered(const std::vector<Part>& parts) const;
   void Compact(size_t output, int64_t dim, const std::vector<Part>& parts);
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});

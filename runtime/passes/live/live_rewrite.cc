@@ -17,6 +17,7 @@
 #include "runtime/ops/movement/shape_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/arg_op.h"
 #include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/ops/windows/live_op.h"
@@ -28,11 +29,10 @@
 namespace reprise {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // A value is followed back through this many nodes that only move elements.
 constexpr int kMostMoves = 16;
 
-// The padding of floats of the model's own inputs holds zeros.
+// Returns whether the padding holds zeros, as for floats of the model's own inputs.
 bool IsZeroBehind(const Graph& graph, ValueId value) {
   for (int moves = 0; value != kNone && moves < kMostMoves; ++moves) {
     if (graph.value(value).kind == Value::Kind::kInput) return IsFloating(graph.value(value).dtype);
@@ -94,12 +94,16 @@ LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
     case Border::kLargest:
     case Border::kSmallest:
       return &LiveRewrite::VisitExtreme;
+    case Border::kPick:
+      return &LiveRewrite::VisitPick;
     case Border::kNorm:
       return &LiveRewrite::VisitNorm;
     case Border::kSoftmax:
       return &LiveRewrite::VisitSoftmax;
     case Border::kProduct:
       return &LiveRewrite::VisitProduct;
+    case Border::kAttention:
+      return &LiveRewrite::VisitAttention;
     case Border::kLengths:
       return &LiveRewrite::VisitRecurrent;
   }
@@ -292,7 +296,9 @@ void LiveRewrite::VisitMean(NodeId id) {
 
 void LiveRewrite::VisitSum(NodeId id) {
   const auto dims = ReducedDims(graph_.node(id));
-  if (!dims.has_value()) return;
+  const bool looks_back =
+      graph_.node(id).op == CumSumOp::kName && !CumSumOp::From(graph_.node(id)).reverse;
+  if (!dims.has_value() || looks_back) return;
   for (const LiveDim& one : LiveAmong(graph_.node(id).inputs[0], *dims)) {
     const ValueId x = graph_.node(id).inputs[0];
     if (CanFill(x, one) && !IsZeroBehind(graph_, x)) graph_.SetInput(id, 0, Filled(x, one, 0));
@@ -313,6 +319,17 @@ void LiveRewrite::VisitExtreme(NodeId id) {
   if (node.op != GlobalMaxPoolOp::kName || live.empty()) return;
   ReplaceOutput(id, Add(ReduceMaxOp::kName, {graph_.node(id).inputs[0], Ints(*dims)},
                         {{"keepdims", int64_t{1}}}));
+}
+
+void LiveRewrite::VisitPick(NodeId id) {
+  const Node& node = graph_.node(id);
+  const ValueId x = node.inputs[0];
+  const int64_t axis = node.attributes.Int("axis", FactsOf(node.op).axis);
+  const auto live = extents_.At(x, axis < 0 ? axis + extents_.RankOf(x) : axis);
+  // NaN counts as larger than all that is past the end.
+  const bool smallest_of_all = node.op == TopKOp::kName && !TopKOp::From(node).largest;
+  if (!live.has_value() || !CanFill(x, *live) || smallest_of_all) return;
+  graph_.SetInput(id, 0, Filled(x, *live, node.op == ArgMinOp::kName ? kInfinity : -kInfinity));
 }
 
 // Statistics of each sample's channel, over its live elements.
@@ -367,10 +384,7 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
     return;
   }
   // Attention is recognised by an added mask.
-  const ValueId mask =
-      Add(LiveMaskOp::kName, {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
-          {{"rank", rank}, {"value", -kInfinity}});
-  const ValueId masked = Add(AddOp::kName, {x, mask});
+  const ValueId masked = Add(AddOp::kName, {x, MaskAfter(x, *live, rank)});
   extents_.Alias(masked, x);
   graph_.SetInput(id, 0, masked);
 }
@@ -439,17 +453,21 @@ void LiveRewrite::VisitRecurrent(NodeId id) {
     const ValueId rows = SizeOf(node.inputs[0], time->dim == 0 ? 1 : 0);
     inputs[kLengths] = Add(ExpandOp::kName, {inputs[kLengths], rows});
   }
+  SetInputs(id, std::move(inputs));
+}
+
+void LiveRewrite::SetInputs(NodeId id, std::vector<ValueId> inputs) {
+  const Node node = graph_.node(id);
   std::vector<std::string> names;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const bool used = node.outputs[i] != kNone;
-    names.push_back(used ? absl::StrCat(graph_.value(node.outputs[i]).name, "/live") : "");
+  for (const ValueId output : node.outputs) {
+    names.push_back(output == kNone ? "" : absl::StrCat(graph_.value(output).name, "/live"));
   }
-  const NodeId lengths =
+  const NodeId live =
       graph_.AddNodeWithOutputs(node.op, std::move(inputs), node.attributes, names, node.name);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
-    extents_.Alias(graph_.node(lengths).outputs[i], node.outputs[i]);
-    graph_.ReplaceAllUses(node.outputs[i], graph_.node(lengths).outputs[i]);
+    extents_.Alias(graph_.node(live).outputs[i], node.outputs[i]);
+    graph_.ReplaceAllUses(node.outputs[i], graph_.node(live).outputs[i]);
   }
   graph_.RemoveNode(id);
 }

@@ -3,6 +3,7 @@
 // Ownership: borrows the graph, which it changes. Threads: one.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,13 +15,15 @@
 
 namespace reprise {
 
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 class LiveRewrite {
  public:
   LiveRewrite(Graph& graph, LiveAxes axes, LiveExtents extents)
       : graph_(graph), axes_(std::move(axes)), extents_(std::move(extents)) {}
 
   void Run();
-  // The graph has got an input for the axis.
+  // Returns whether the graph has got an input for the axis.
   bool has_input() const { return live_ != kNone; }
 
  private:
@@ -33,9 +36,11 @@ class LiveRewrite {
   void VisitMean(NodeId id);
   void VisitSum(NodeId id);
   void VisitExtreme(NodeId id);
+  void VisitPick(NodeId id);
   void VisitNorm(NodeId id);
   void VisitSoftmax(NodeId id);
   void VisitProduct(NodeId id);
+  void VisitAttention(NodeId id);
   void VisitRecurrent(NodeId id);
   void VisitReversed(NodeId id);
   void VisitLast(NodeId id);
@@ -43,7 +48,7 @@ class LiveRewrite {
   // Returns the known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
   std::vector<LiveDim> LiveAmong(ValueId value, const std::vector<int64_t>& dims) const;
-  // Its rows are the batch's, or there is no batch.
+  // Returns whether its rows are the batch's, or there is no batch.
   bool HasRowsOfBatch(ValueId value) const;
   // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
@@ -70,6 +75,9 @@ class LiveRewrite {
   ValueId SizeOf(ValueId value, int64_t dim);
   // Returns the extents of the rows of `x` where they are known, else its size.
   ValueId CountAlong(ValueId x, int64_t dim);
+  // Returns minus infinity past the ends along dim `dim` of `value`, and zeros before them, to be
+  // added to scores of `rank` dims, the last of which is as long as that dim.
+  ValueId MaskAfter(ValueId value, const LiveDim& dim, int64_t rank);
   // Returns `value` with `fill` past the ends along `dim`. Filled with zeros it takes the place of
   // `value` wherever that is read: nothing needs the padding.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);
@@ -82,6 +90,8 @@ class LiveRewrite {
                    const std::vector<LiveDim>& live);
   ValueId CountOf(ValueId value, const std::vector<LiveDim>& live);
   void ReplaceOutput(NodeId id, ValueId by);
+  // Puts a node with these inputs, more than it has, in the place of node `id`.
+  void SetInputs(NodeId id, std::vector<ValueId> inputs);
 
   Graph& graph_;
   const LiveAxes axes_;

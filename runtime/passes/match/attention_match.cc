@@ -258,8 +258,8 @@ bool DropsLastColumn(const Graph& graph, const Node& slice) {
   return all_are(In::kStarts, 0) && all_are(In::kSteps, 1);
 }
 
-// Where the Softmax has one more column than there are keys, whose shares are dropped: notes that
-// column as sinks, and moves `scores` and `shares` to the ones of the keys.
+// Matches sinks: where the Softmax has one more column than there are keys, whose shares are
+// dropped: notes that column as sinks, and moves `scores` and `shares` to the ones of the keys.
 void MatchSinks(const Graph& graph, ValueId& scores, ValueId& shares, AttentionPattern& pattern) {
   const ValueId all = BeforeShift(graph, scores);
   const Node* joined = graph.ProducerIf(all, ConcatOp::kName);

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "runtime/passes/kit/rewrite.h"
 

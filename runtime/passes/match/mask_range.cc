@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <vector>
 
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"

@@ -14,7 +14,7 @@ struct Range {
   double least = 0;
   double most = 0;
 };
-// nullopt where that is not seen at once.
+// Returns the range; nullopt where that is not seen at once.
 std::optional<Range> RangeOf(const Graph& graph, ValueId value);
 
 }  // namespace reprise::pack

@@ -26,7 +26,7 @@ ValueId CentredOperand(const Graph& graph, ValueId value, bool either_sign);
 std::optional<NormStatistics> MatchDeviation(const Graph& graph, ValueId value, NormKind kind);
 // 1 / sqrt(statistic(x) + epsilon), as Reciprocal, Div or a power.
 std::optional<NormStatistics> MatchInverse(const Graph& graph, ValueId value, NormKind kind);
-// A weight of as many elements as x's last dim, along that dim.
+// Returns whether it is a weight of as many elements as x's last dim, along that dim.
 bool IsPerFeature(const Graph& graph, ValueId weight, ValueId x);
 
 }  // namespace reprise

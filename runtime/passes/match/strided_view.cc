@@ -31,7 +31,7 @@ struct SliceCut {
   int64_t start;
 };
 
-// nullopt where it names several dims or takes other steps than 1.
+// Returns the cut; nullopt where it names several dims or takes other steps than 1.
 std::optional<SliceCut> CutOf(const Graph& graph, const Node& slice, const Shape& shape) {
   const auto only = [&](size_t input, int64_t otherwise) -> std::optional<int64_t> {
     if (slice.input(input) == kNone) return otherwise;

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <list>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
-#include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/op.h"
@@ -186,7 +184,7 @@ class Hoist {
                      graph_.value(value).dtype, std::move(shape));
   }
 
-  // The marked node `id` at the picked positions.
+  // Recomputes the marked node `id` at the picked positions.
   absl::Status Recompute(NodeId id) {
     const Node node = graph_.node(id);  // A copy: adding nodes moves them.
     if (TakesPickedQueries(node)) return RecomputeAttention(node);
@@ -282,47 +280,41 @@ class Hoist {
   HashMap<ValueId, ValueId> done_;  // picked already
 };
 
-class HoistPicksPass : public Pass {
- public:
-  absl::string_view name() const override { return "hoist_picks"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    const auto values = static_cast<ValueId>(graph.num_values());
-    for (ValueId value = 0; value < values; ++value) {
-      if (graph.value(value).users.size() < 2 || graph.IsOutput(value)) continue;
-      ASSIGN_OR_RETURN(const bool joined, JoinPicks(graph, value));
-      changed = changed || joined;
-    }
-    while (true) {
-      ASSIGN_OR_RETURN(const bool hoisted, HoistOneKind(graph));
-      if (!hoisted) return changed;
-      changed = true;
-    }
+// Hoists the first kind that can be. Values that it replaces may be picks of another kind, or
+// their operands: so these are searched again. It ends, since picks only move towards the inputs.
+absl::StatusOr<bool> HoistOneKind(Graph& graph) {
+  std::list<Hoist> kinds;
+  for (const NodeId id : graph.NodeIds()) {
+    std::optional<Pick> pick = MatchPick(graph, graph.node(id));
+    if (!pick.has_value()) continue;
+    auto kind = absl::c_find_if(kinds, [&](const Hoist& one) { return one.pick() == *pick; });
+    if (kind == kinds.end()) kind = kinds.emplace(kinds.end(), graph, *std::move(pick));
+    kind->Add(id);
   }
-
- private:
-  // Hoists the first kind that can be. Values that it replaces may be picks of another kind, or
-  // their operands: so these are searched again. It ends, since picks only move towards the inputs.
-  static absl::StatusOr<bool> HoistOneKind(Graph& graph) {
-    std::list<Hoist> kinds;
-    for (const NodeId id : graph.NodeIds()) {
-      std::optional<Pick> pick = MatchPick(graph, graph.node(id));
-      if (!pick.has_value()) continue;
-      auto kind = absl::c_find_if(kinds, [&](const Hoist& one) { return one.pick() == *pick; });
-      if (kind == kinds.end()) kind = kinds.emplace(kinds.end(), graph, *std::move(pick));
-      kind->Add(id);
-    }
-    for (Hoist& kind : kinds) {
-      ASSIGN_OR_RETURN(const bool hoisted, kind.Run());
-      if (hoisted) return true;
-    }
-    return false;
+  for (Hoist& kind : kinds) {
+    ASSIGN_OR_RETURN(const bool hoisted, kind.Run());
+    if (hoisted) return true;
   }
-};
+  return false;
+}
+
+absl::StatusOr<bool> HoistPicksIn(Graph& graph) {
+  bool changed = false;
+  const auto values = static_cast<ValueId>(graph.num_values());
+  for (ValueId value = 0; value < values; ++value) {
+    if (graph.value(value).users.size() < 2 || graph.IsOutput(value)) continue;
+    ASSIGN_OR_RETURN(const bool joined, JoinPicks(graph, value));
+    changed = changed || joined;
+  }
+  while (true) {
+    ASSIGN_OR_RETURN(const bool hoisted, HoistOneKind(graph));
+    if (!hoisted) return changed;
+    changed = true;
+  }
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> HoistPicks() { return std::make_unique<HoistPicksPass>(); }
+std::unique_ptr<Pass> HoistPicks() { return PassOf("hoist_picks", HoistPicksIn); }
 
 }  // namespace reprise

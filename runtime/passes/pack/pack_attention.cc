@@ -1,11 +1,9 @@
 // How attention is packed: the keys and values it attends to, its masks, its tables by distance.
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention_op.h"
-#include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/movement/slice_op.h"

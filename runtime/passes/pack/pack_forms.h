@@ -1,7 +1,6 @@
 // The meaning of the dims of a value, found by looking at one graph at two sizes of its axes.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "runtime/graph/shape.h"
@@ -49,7 +48,7 @@ Shape Tail(const std::vector<DimKind>& dims, size_t rest);
 // Counted from the right, -1 the last.
 inline int64_t FromRight(int64_t axis, int64_t rank) { return axis < 0 ? axis : axis - rank; }
 
-// True when the axis, counted from the right, is one of the last `rest` dims.
+// Returns whether the axis, counted from the right, is one of the last `rest` dims.
 inline bool IsInside(int64_t from_right, size_t rest) {
   return -from_right >= 1 && -from_right <= static_cast<int64_t>(rest);
 }

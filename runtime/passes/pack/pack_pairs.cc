@@ -102,7 +102,7 @@ absl::Status Packer::PackPairs(const Site& site) {
   return absl::OkStatus();
 }
 
-// A product is true where no factor is 0.
+// Packs a Cast to bool: a product is true where no factor is 0.
 absl::Status Packer::PackPairsCast(const Site& site) {
   const Pairs& from = pairs_[site.inputs[0].a];
   const bool to_bool = twins_.a.value(site.outputs[0].a).dtype == DType::kBool;
@@ -118,9 +118,9 @@ absl::Status Packer::PackPairsCast(const Site& site) {
   return absl::OkStatus();
 }
 
-// A sum of two masks that may each hide a key differs from a choice where both hide it: there the
-// sum is twice as low. A query that sees no key at all shows this, unless the sum is taken to be no
-// lower than the number that one of them puts there.
+// Joins the choices. A sum of two masks that may each hide a key differs from a choice where both
+// hide it: there the sum is twice as low. A query that sees no key at all shows this, unless the
+// sum is taken to be no lower than the number that one of them puts there.
 absl::Status Packer::JoinChoice(const Pairs& numbers, double fill, Pairs& hidden) {
   const bool same_bound = numbers.lowest == fill || std::isinf(numbers.lowest);
   hidden.exact = hidden.exact && numbers.exact && same_bound && numbers.range.has_value() &&

@@ -75,7 +75,7 @@ absl::Status Packer::PackNode(const Site& site) {
   return Refuse(site, "the op has no packing rule");
 }
 
-// Every token, or every row, keeps all that the op works on.
+// Packs where every token, or every row, keeps all that the op works on.
 absl::Status Packer::PackLastDims(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& result = site.outputs[0];
@@ -119,9 +119,9 @@ bool Packer::KeepsPlaces(const Site& site) const {
                        [](const DimKind& x, const DimKind& y) { return x.size == y.size; });
 }
 
-// A node that depends on no input is computed as it is, at the longest sequence. Where its result
-// is a table by position, only ops that keep every element in its place are known to give shorter
-// sequences a part of it.
+// Packs a fixed node. A node that depends on no input is computed as it is, at the longest
+// sequence. Where its result is a table by position, only ops that keep every element in its place
+// are known to give shorter sequences a part of it.
 absl::Status Packer::PackFixed(const Site& site) {
   const OpRow* row = FindOp(site.op());
   const Operand& result = site.outputs[0];

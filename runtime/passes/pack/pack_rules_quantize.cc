@@ -40,7 +40,7 @@ absl::Status Packer::PackByteTable(const Site& site) {
   return Emit(site, site.op(), {PackedOf(data), table}, site.attributes());
 }
 
-// All tokens of a request, or the one value of each of its rows, share a range.
+// Packs where all tokens of a request, or the one value of each of its rows, share a range.
 absl::Status Packer::PackRequestScale(const Site& site) {
   const Operand& data = site.inputs[0];
   const bool varies = data.tokens() || data.form.kind == Form::kSegments;

@@ -38,7 +38,7 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
 }
 
-// Where both have elements they are equal.
+// Returns whether both are equal where both have elements.
 bool AgreeAtCorner(const Tensor& a, const Tensor& b) {
   const size_t rank = a.shape().size(), size = DTypeSize(a.dtype());
   if (a.dtype() != b.dtype() || rank != b.shape().size()) return false;

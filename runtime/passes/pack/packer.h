@@ -21,7 +21,7 @@ struct Twins {
   Sizes at_a, at_b;  // the length of `a` is the longest
 };
 
-// A Slice whose result is the first elements of its operand along each dim.
+// Returns whether it is a Slice whose result is the first elements of its operand along each dim.
 bool CutsBehindAlone(const Graph& graph, const Node& slice);
 
 class Packer {

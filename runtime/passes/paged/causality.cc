@@ -57,7 +57,7 @@ class SeveralTokens {
   }
 
  private:
-  // The leading dims of an input, where there is one.
+  // Resizes the leading dims of an input, where there is one.
   void Resize(const std::string& name, const std::vector<int64_t>& sizes) {
     if (name.empty()) return;
     std::vector<Dim>& dims = graph_.value(graph_.FindValue(name)).dims;

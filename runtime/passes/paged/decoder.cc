@@ -13,7 +13,7 @@ namespace {
 
 bool IsSymbol(const Dim& dim) { return !dim.is_constant(); }
 
-// A batch of any size, or one that an exporter has fixed at 1.
+// Returns whether it is a batch of any size, or one that an exporter has fixed at 1.
 bool IsBatch(const Dim& dim) { return IsSymbol(dim) || dim.size == 1; }
 
 bool IsCache(const Value& input) {

@@ -1,7 +1,6 @@
 #include "runtime/passes/paged/heads_apart.h"
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,7 +34,7 @@ bool IsFloats(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-// The dim of rows of the ids, which are the first input of whole numbers with two dims.
+// Returns the dim of rows of the ids, which are the first input of whole numbers with two dims.
 const Dim* BatchOf(const Graph& graph) {
   for (const ValueId input : graph.inputs()) {
     const Value& value = graph.value(input);

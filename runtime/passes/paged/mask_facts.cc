@@ -54,7 +54,7 @@ std::optional<double> SlopeOf(const Row& row, int64_t start) {
   return slope;
 }
 
-// All that heads add, by distance, without the distances after which nothing changes any more.
+// Takes all that heads add, by distance, up to the distance after which nothing changes any more.
 void TakeBiases(const std::vector<Row>& rows, MaskFacts& facts) {
   const auto added = [&](const Row& row, int64_t distance) {
     return static_cast<float>(row.added[row.added.size() - 1 - static_cast<size_t>(distance)]);

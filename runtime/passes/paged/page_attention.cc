@@ -39,101 +39,85 @@ bool IsCacheShape(const Shape& shape, int64_t tokens, const Node& cached) {
          Shape{tokens, cached.attributes.Int("heads", 1), 1, cached.attributes.Int("size", 1)};
 }
 
-class PageAttentionPass : public Pass {
- public:
-  absl::string_view name() const override { return "page_attention"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != AttentionOp::kName) continue;
-      ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id));
-      changed |= rewritten;
-    }
-    return changed;
+absl::StatusOr<bool> RewriteCross(Graph& graph, const Node& node, const Attributes& keys,
+                                  const Attributes& values) {
+  Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
+                           {"kv_heads", keys.Int("heads", 1)},
+                           {"v_size", values.Int("size", 1)},
+                           {"scale", node.attributes.Float("scale", 1)},
+                           {"k_offset", keys.Int("offset", 0)},
+                           {"v_offset", values.Int("offset", 0)},
+                           {"context", keys.Int("context", 0)}};
+  if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
+    attributes.Set("softcap", cap);
   }
+  ASSIGN_OR_RETURN(const ValueId paged,
+                   AddInferred(graph, PagedCrossAttentionOp::kName,
+                               {node.inputs[0], graph.FindValue(kCrossLengthsInput),
+                                graph.FindValue(kCrossTablesInput)},
+                               std::move(attributes), node.name));
+  Replace(graph, node.outputs[0], paged);
+  return true;
+}
 
- private:
-  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id) {
-    const Node node = graph.node(id);  // A copy: adding nodes moves them.
-    if (node.attributes.Int("packed_qkv", 0) != 0) return false;
-    const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
-    if (!key.has_value() || !value.has_value()) return false;
-    const Attributes keys = graph.node(key->cached).attributes;
-    const Attributes values = graph.node(value->cached).attributes;
-    if (!keys.Has("offset") || !values.Has("offset")) return false;  // Masks are being measured.
-    if (graph.FindValue(kTablesInput) == kNone) return false;
-    const Shape q = *ShapeOf(graph, node.inputs[0]);
-    const int64_t heads = keys.Int("heads", 1);
-    if (q[1] != 1 || values.Int("heads", 1) != heads) return false;
-    if (key->rows == kNone && value->rows == kNone) {
-      if (node.input(AttentionOp::kSinks) != kNone) return false;
-      return RewriteCross(graph, node, keys, values);
-    }
-    if (key->rows == kNone || value->rows == kNone) return false;
-    Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
-                             {"kv_heads", heads},
-                             {"scale", node.attributes.Float("scale", 1)},
-                             {"k_offset", keys.Int("offset", 0)},
-                             {"v_offset", values.Int("offset", 0)},
-                             {"context", keys.Int("context", 0)},
-                             {"k_cache", keys.Int("cache", 0)},
-                             {"v_cache", values.Int("cache", 0)}};
-    if (const int64_t dtype = keys.Int("cache_dtype", 0); dtype != 0) {
-      attributes.Set("cache_dtype", dtype);
-      attributes.Set("k_scales", keys.Int("scales", 0));
-      attributes.Set("v_scales", values.Int("scales", 0));
-    }
-    if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
-    if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
-      attributes.Set("softcap", cap);
-    }
-    if (const auto* biases = keys.Get<std::vector<float>>("biases"); biases != nullptr) {
-      attributes.Set("biases", *biases);
-      attributes.Set("bias_span", keys.Int("bias_span", 1));
-    }
-    if (const auto* slopes = keys.Get<std::vector<float>>("slopes"); slopes != nullptr) {
-      attributes.Set("slopes", *slopes);
-    }
-    std::vector<ValueId> inputs = {node.inputs[0]};
-    for (const auto& [rows, of] : {std::pair{key->rows, &keys}, std::pair{value->rows, &values}}) {
-      ASSIGN_OR_RETURN(inputs.emplace_back(),
-                       AddReshape(graph, rows, {q[0], heads * of->Int("size", 1)}));
-    }
-    for (const char* name : {kPositionsInput, kTablesInput}) {
-      inputs.push_back(graph.FindValue(name));
-    }
-    if (const ValueId sinks = node.input(AttentionOp::kSinks); sinks != kNone) {
-      inputs.push_back(sinks);
-    }
-    ASSIGN_OR_RETURN(const ValueId paged,
-                     AddInferred(graph, PagedAttentionOp::kName, std::move(inputs),
-                                 std::move(attributes), node.name));
-    Replace(graph, node.outputs[0], paged);
-    return true;
+absl::StatusOr<bool> PageAttentionAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);  // A copy: adding nodes moves them.
+  if (node.op != AttentionOp::kName || node.attributes.Int("packed_qkv", 0) != 0) return false;
+  const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
+  if (!key.has_value() || !value.has_value()) return false;
+  const Attributes keys = graph.node(key->cached).attributes;
+  const Attributes values = graph.node(value->cached).attributes;
+  if (!keys.Has("offset") || !values.Has("offset")) return false;  // Masks are being measured.
+  if (graph.FindValue(kTablesInput) == kNone) return false;
+  const Shape q = *ShapeOf(graph, node.inputs[0]);
+  const int64_t heads = keys.Int("heads", 1);
+  if (q[1] != 1 || values.Int("heads", 1) != heads) return false;
+  if (key->rows == kNone && value->rows == kNone) {
+    if (node.input(AttentionOp::kSinks) != kNone) return false;
+    return RewriteCross(graph, node, keys, values);
   }
-
-  static absl::StatusOr<bool> RewriteCross(Graph& graph, const Node& node, const Attributes& keys,
-                                           const Attributes& values) {
-    Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
-                             {"kv_heads", keys.Int("heads", 1)},
-                             {"v_size", values.Int("size", 1)},
-                             {"scale", node.attributes.Float("scale", 1)},
-                             {"k_offset", keys.Int("offset", 0)},
-                             {"v_offset", values.Int("offset", 0)},
-                             {"context", keys.Int("context", 0)}};
-    if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
-      attributes.Set("softcap", cap);
-    }
-    ASSIGN_OR_RETURN(const ValueId paged,
-                     AddInferred(graph, PagedCrossAttentionOp::kName,
-                                 {node.inputs[0], graph.FindValue(kCrossLengthsInput),
-                                  graph.FindValue(kCrossTablesInput)},
-                                 std::move(attributes), node.name));
-    Replace(graph, node.outputs[0], paged);
-    return true;
+  if (key->rows == kNone || value->rows == kNone) return false;
+  Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
+                           {"kv_heads", heads},
+                           {"scale", node.attributes.Float("scale", 1)},
+                           {"k_offset", keys.Int("offset", 0)},
+                           {"v_offset", values.Int("offset", 0)},
+                           {"context", keys.Int("context", 0)},
+                           {"k_cache", keys.Int("cache", 0)},
+                           {"v_cache", values.Int("cache", 0)}};
+  if (const int64_t dtype = keys.Int("cache_dtype", 0); dtype != 0) {
+    attributes.Set("cache_dtype", dtype);
+    attributes.Set("k_scales", keys.Int("scales", 0));
+    attributes.Set("v_scales", values.Int("scales", 0));
   }
-};
+  if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
+  if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
+    attributes.Set("softcap", cap);
+  }
+  if (const auto* biases = keys.Get<std::vector<float>>("biases"); biases != nullptr) {
+    attributes.Set("biases", *biases);
+    attributes.Set("bias_span", keys.Int("bias_span", 1));
+  }
+  if (const auto* slopes = keys.Get<std::vector<float>>("slopes"); slopes != nullptr) {
+    attributes.Set("slopes", *slopes);
+  }
+  std::vector<ValueId> inputs = {node.inputs[0]};
+  for (const auto& [rows, of] : {std::pair{key->rows, &keys}, std::pair{value->rows, &values}}) {
+    ASSIGN_OR_RETURN(inputs.emplace_back(),
+                     AddReshape(graph, rows, {q[0], heads * of->Int("size", 1)}));
+  }
+  for (const char* name : {kPositionsInput, kTablesInput}) {
+    inputs.push_back(graph.FindValue(name));
+  }
+  if (const ValueId sinks = node.input(AttentionOp::kSinks); sinks != kNone) {
+    inputs.push_back(sinks);
+  }
+  ASSIGN_OR_RETURN(const ValueId paged,
+                   AddInferred(graph, PagedAttentionOp::kName, std::move(inputs),
+                               std::move(attributes), node.name));
+  Replace(graph, node.outputs[0], paged);
+  return true;
+}
 
 }  // namespace
 
@@ -170,6 +154,6 @@ std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
   return std::nullopt;
 }
 
-std::unique_ptr<Pass> PageAttention() { return std::make_unique<PageAttentionPass>(); }
+std::unique_ptr<Pass> PageAttention() { return PassOfNodes("page_attention", PageAttentionAt); }
 
 }  // namespace reprise

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -13,7 +12,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/attention/segment_op.h"
@@ -28,10 +26,10 @@
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
+#include "runtime/passes/paged/attended.h"
 #include "runtime/passes/paged/causality.h"
 #include "runtime/passes/paged/decoder_inputs.h"
 #include "runtime/passes/paged/heads_apart.h"
-#include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
 #include "runtime/passes/paged/small_tables.h"
@@ -56,14 +54,6 @@ constexpr int64_t kMeasured[] = {3, 40};
 Binding BindingAt(int64_t tokens) {
   return {.axes = {{kTokensAxis, tokens}, {kSegmentsAxis, kSegments}}};
 }
-
-// All of one attention that pages and masks ask for.
-struct Attended {
-  int64_t key = 0, value = 0;  // caches
-  int64_t heads = 0;
-  bool cross = false;
-  MaskFacts facts;
-};
 
 int64_t CrossAt(int64_t past) { return past == kOtherPast ? kOtherCross : kCross; }
 
@@ -291,65 +281,7 @@ class FormMaker {
 
   absl::StatusOr<std::vector<Attended>> AttendedAt(int64_t past) const {
     ASSIGN_OR_RETURN(const Graph graph, Fused(past));
-    std::vector<Attended> all;
-    for (const NodeId id : graph.NodeIds()) {
-      const Node& node = graph.node(id);
-      if (node.op != AttentionOp::kName) continue;
-      const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
-      if (!key.has_value() || !value.has_value()) continue;
-      const auto refuse = [&](absl::string_view why) {
-        return absl::UnimplementedError(absl::StrCat(NodeLabel(node), ": ", std::string(why)));
-      };
-      Attended attended = {.key = graph.node(key->cached).attributes.Int("cache", 0),
-                           .value = graph.node(value->cached).attributes.Int("cache", 0),
-                           .heads = node.attributes.Int("num_heads", 1)};
-      const int64_t kv_heads = decoder_.caches[attended.key].heads;
-      const bool by_head = node.attributes.Int("k_by_head", 0) != 0;
-      const bool grouped = kv_heads != 1 && kv_heads != attended.heads;
-      if (attended.heads % kv_heads != 0 || (grouped && !by_head)) {
-        return refuse("heads of queries share heads of keys in an unknown order");
-      }
-      attended.cross = decoder_.caches[attended.key].cross;
-      if (attended.cross != decoder_.caches[attended.value].cross ||
-          attended.cross != (key->rows == kNone) || attended.cross != (value->rows == kNone)) {
-        return refuse("its keys are an encoder's, and its values are not, or the other way about");
-      }
-      const int64_t keys = attended.cross ? CrossAt(past) : past + 1;
-      attended.facts = {.visible = keys};
-      if (node.input(3) != kNone) {
-        const Tensor* mask = graph.ConstantOf(node.inputs[3]);
-        if (mask == nullptr) return refuse("its mask depends on data");
-        const absl::StatusOr<MaskFacts> facts = FactsOf(*mask, attended.heads, keys);
-        if (!facts.ok()) return refuse(facts.status().message());
-        attended.facts = *facts;
-      }
-      const MaskFacts& facts = attended.facts;
-      if (attended.cross &&
-          (facts.visible != keys || !facts.slopes.empty() || !facts.biases.empty())) {
-        return refuse("its mask hides places of the encoder's result, or adds to their scores");
-      }
-      all.push_back(std::move(attended));
-    }
-    return all;
-  }
-
-  // Returns whether the values added `here` follow the rule of the longest past.
-  static bool SameRule(const MaskFacts& longest, const MaskFacts& here) {
-    const auto is_near = [](float a, float b) { return std::abs(a - b) <= 1e-4f; };
-    if (longest.biases.empty() || here.biases.empty()) {
-      return longest.biases.empty() == here.biases.empty() &&
-             absl::c_equal(longest.slopes, here.slopes, is_near);
-    }
-    const auto heads = static_cast<int64_t>(here.biases.size()) / here.span;
-    const auto at = [](const MaskFacts& facts, int64_t head, int64_t distance) {
-      return facts.biases[head * facts.span + std::min(distance, facts.span - 1)];
-    };
-    for (int64_t head = 0; head < heads; ++head) {
-      for (int64_t distance = 0; distance < here.visible; ++distance) {
-        if (!is_near(at(longest, head, distance), at(here, head, distance))) return false;
-      }
-    }
-    return true;
+    return AttendedIn(graph, decoder_, past + 1, CrossAt(past));
   }
 
   // Measures the masks up to the model's context. Where nobody asked for it and they follow one
@@ -417,12 +349,15 @@ class FormMaker {
           {.input = cache.input, .heads = cache.heads, .size = cache.size, .cross = cache.cross});
     }
     for (const Attended& attended : attended_) form.caches[attended.key].is_key = true;
+    const auto heads_of = [&](const PagedCache& cache) {
+      return (cache.heads + options_.ranks - 1) / options_.ranks;
+    };
     int64_t elements = 0, cross_elements = 0;
     for (PagedCache& cache : form.caches) {
       int64_t& placed = cache.cross ? cross_elements : elements;
       cache.offset = placed;
       const int64_t width = cache.is_key ? cache.size : ops::PagedValueStride(cache.size);
-      placed += cache.heads * width * ops::kPagePositions;
+      placed += heads_of(cache) * width * ops::kPagePositions;
     }
     form.cross_page_bytes = cross_elements * ops::CacheCellBytes(ops::CacheDType::kFloat32);
     form.page_bytes = elements * ops::CacheCellBytes(options_.cache_dtype);
@@ -433,7 +368,7 @@ class FormMaker {
     for (PagedCache& cache : form.caches) {
       if (cache.cross) continue;
       cache.scales = form.page_bytes / kFloat;
-      form.page_bytes += cache.heads * ops::kPagePositions * kFloat;
+      form.page_bytes += heads_of(cache) * ops::kPagePositions * kFloat;
     }
   }
 

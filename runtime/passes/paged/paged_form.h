@@ -28,7 +28,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +81,7 @@ struct PagedOptions {
   static constexpr int64_t kContext = 4096;
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
   int threads = 1;  // that look at the model side by side
+  int ranks = 1;    // that divide the heads: pages have room for the largest share
 };
 
 // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming the part that cannot be paged, and

@@ -1,4 +1,4 @@
-// The capture pass that turns attention over caches into attention over pages.
+// The capture passes of steps over pages.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,13 @@ namespace reprise {
 // after attend_by_head, which finds the heads that queries share. Inert where a graph has no
 // reprise.CachedRows.
 std::unique_ptr<Pass> PageAttention();
+
+// Divides the products with weights and the heads of a step among ranks: this rank keeps its part,
+// and reprise.AllReduce and reprise.AllGather exchange what all need. It runs after page_attention.
+// UNIMPLEMENTED, naming the attention, where heads of keys are fewer than ranks.
+// ShardProducts has one rank: it does nothing.
+std::unique_ptr<Pass> ShardProducts();
+std::unique_ptr<Pass> ShardProductsAmong(const Shard& shard);
 
 // The cache after an operand of attention.
 struct CachedOperand {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
@@ -39,7 +38,7 @@ class PastValues {
     return ConstantAt(a_, value) != nullptr && ConstantAt(b_, value) != nullptr;
   }
 
-  // Its shape, where that is the same at both lengths.
+  // Returns its shape, where that is the same at both lengths.
   std::optional<Shape> ShapeOf(ValueId value) const;
   static std::optional<Shape> ShapeAt(const PastTrace& at, ValueId value);
   // Returns the one dim in which its shape differs, where it has as many elements more there as

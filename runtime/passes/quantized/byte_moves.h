@@ -6,9 +6,9 @@
 
 namespace reprise {
 
-// Where `node` only moves or chooses elements of one dequantised value, and its results go to other
-// such nodes or are quantised again: it does so with the bytes, and its results are dequantised
-// after it.
+// Moves bytes where `node` only moves or chooses elements of one dequantised value, and its results
+// go to other such nodes or are quantised again: it does so with the bytes, and its results are
+// dequantised after it.
 absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node);
 
 // `quantize`, a QuantizeLinear or reprise.FakeQuantize, of values side by side, each of which is a

@@ -19,15 +19,15 @@ struct ByteScale {
 // unless the results are bytes of one scale.
 std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node);
 
-// Where `value` comes from bytes with one scale: returns the scale of the DequantizeLinear, and in
+// Returns, where `value` comes from bytes with one scale, the scale of the DequantizeLinear, and in
 // `bytes` the bytes, which stays as it was where there is none.
 std::optional<ByteScale> Dequantised(const Graph& graph, ValueId value, ValueId& bytes);
 
-// Its zero point, a constant 0 of its dtype where it has none.
+// Returns its zero point, a constant 0 of its dtype where it has none.
 ValueId ZeroPoint(Graph& graph, const ByteScale& scale);
 
-// One positive scale that is known, with which finite steps stay finite: the largest byte is the
-// largest float.
+// Returns whether it is one positive known scale, with which finite steps stay finite: the largest
+// byte is the largest float.
 bool KeepsOrder(const Graph& graph, const ByteScale& scale);
 
 // Replaces the result of `node`, a QuantizeLinear or reprise.FakeQuantize, by `bytes`.

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Both have scale and zero point from the same values, along the same axis.
+// Returns whether both have scale and zero point from the same values, along the same axis.
 bool AreInverse(const Graph& graph, const Node& quantize, const Node& dequantize) {
   if (quantize.op != QuantizeLinearOp::kName || dequantize.op != DequantizeLinearOp::kName ||
       !IsFloat32(graph, quantize.inputs[QuantizeLinearOp::kX]) ||
@@ -28,32 +28,25 @@ bool AreInverse(const Graph& graph, const Node& quantize, const Node& dequantize
              QuantizeLinearOp::From(dequantize.attributes).axis;
 }
 
-class FuseFakeQuantizePass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_fake_quantize"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      const Node node = graph.node(id);
-      if (node.removed || node.op != QuantizeLinearOp::kName) continue;
-      const NodeId user = OnlyUser(graph, node.outputs[0]);
-      if (user == kNone || graph.node(user).inputs[0] != node.outputs[0] ||
-          !AreInverse(graph, node, graph.node(user))) {
-        continue;
-      }
-      const ValueId floats = graph.node(user).outputs[0];
-      ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, FakeQuantizeOp::kName, node.inputs,
-                                                        node.attributes, node.name));
-      Replace(graph, floats, fused);
-      changed = true;
-    }
-    return changed;
+absl::StatusOr<bool> FuseFakeQuantizeAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);
+  if (node.op != QuantizeLinearOp::kName) return false;
+  const NodeId user = OnlyUser(graph, node.outputs[0]);
+  if (user == kNone || graph.node(user).inputs[0] != node.outputs[0] ||
+      !AreInverse(graph, node, graph.node(user))) {
+    return false;
   }
-};
+  const ValueId floats = graph.node(user).outputs[0];
+  ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, FakeQuantizeOp::kName, node.inputs,
+                                                    node.attributes, node.name));
+  Replace(graph, floats, fused);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseFakeQuantize() { return std::make_unique<FuseFakeQuantizePass>(); }
+std::unique_ptr<Pass> FuseFakeQuantize() {
+  return PassOfNodes("fuse_fake_quantize", FuseFakeQuantizeAt);
+}
 
 }  // namespace reprise

@@ -60,50 +60,41 @@ bool IsOneIfAny(const Graph& graph, ValueId value) {
          (ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1);
 }
 
-class FuseIntegerConvPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_integer_conv"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const Node node = graph.node(id);  // Adding nodes moves the others.
-      if (node.op != ConvOp::kName || !IsFloat32(graph, node.outputs[0])) continue;
-      const Node* x = graph.ProducerIf(node.inputs[ConvOp::kX], DequantizeLinearOp::kName);
-      if (x == nullptr || !ops::IsByte(graph.value(x->inputs[DequantizeLinearOp::kX]).dtype) ||
-          !IsFloat32(graph, x->inputs[DequantizeLinearOp::kScale]) ||
-          !IsOneIfAny(graph, x->inputs[DequantizeLinearOp::kScale]) ||
-          !IsOneIfAny(graph, x->input(DequantizeLinearOp::kZeroPoint))) {
-        continue;
-      }
-      const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[ConvOp::kWeight]);
-      if (!weights.has_value()) continue;
-      const Shape& shape = weights->values->shape();
-      if (shape.size() > kMostDims) continue;
-      const int64_t groups = ConvOp::From(node.attributes).group;
-      const bool by_channel = shape[1] == 1 && shape[0] == groups && groups >= kFewestChannels;
-      if (shape[0] / groups < kFewestMaps && !by_channel) continue;
-      std::vector<ValueId> inputs = {x->inputs[DequantizeLinearOp::kX],
-                                     AddExpression(graph, weights->values),
-                                     x->inputs[DequantizeLinearOp::kScale],
-                                     AddExpression(graph, weights->scales),
-                                     x->input(DequantizeLinearOp::kZeroPoint),
-                                     AddExpression(graph, weights->points),
-                                     node.input(ConvOp::kBias)};
-      while (inputs.back() == kNone) inputs.pop_back();
-      ASSIGN_OR_RETURN(
-          const ValueId fused,
-          AddInferred(graph, IntegerConvOp::kName, std::move(inputs), node.attributes, node.name));
-      Replace(graph, node.outputs[0], fused);
-      changed = true;
-    }
-    return changed;
+absl::StatusOr<bool> FuseIntegerConvAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);  // Adding nodes moves the others.
+  if (node.op != ConvOp::kName || !IsFloat32(graph, node.outputs[0])) return false;
+  const Node* x = graph.ProducerIf(node.inputs[ConvOp::kX], DequantizeLinearOp::kName);
+  if (x == nullptr || !ops::IsByte(graph.value(x->inputs[DequantizeLinearOp::kX]).dtype) ||
+      !IsFloat32(graph, x->inputs[DequantizeLinearOp::kScale]) ||
+      !IsOneIfAny(graph, x->inputs[DequantizeLinearOp::kScale]) ||
+      !IsOneIfAny(graph, x->input(DequantizeLinearOp::kZeroPoint))) {
+    return false;
   }
-};
+  const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[ConvOp::kWeight]);
+  if (!weights.has_value()) return false;
+  const Shape& shape = weights->values->shape();
+  if (shape.size() > kMostDims) return false;
+  const int64_t groups = ConvOp::From(node.attributes).group;
+  const bool by_channel = shape[1] == 1 && shape[0] == groups && groups >= kFewestChannels;
+  if (shape[0] / groups < kFewestMaps && !by_channel) return false;
+  std::vector<ValueId> inputs = {x->inputs[DequantizeLinearOp::kX],
+                                 AddExpression(graph, weights->values),
+                                 x->inputs[DequantizeLinearOp::kScale],
+                                 AddExpression(graph, weights->scales),
+                                 x->input(DequantizeLinearOp::kZeroPoint),
+                                 AddExpression(graph, weights->points),
+                                 node.input(ConvOp::kBias)};
+  while (inputs.back() == kNone) inputs.pop_back();
+  ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, IntegerConvOp::kName, std::move(inputs),
+                                                    node.attributes, node.name));
+  Replace(graph, node.outputs[0], fused);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseIntegerConv() { return std::make_unique<FuseIntegerConvPass>(); }
+std::unique_ptr<Pass> FuseIntegerConv() {
+  return PassOfNodes("fuse_integer_conv", FuseIntegerConvAt);
+}
 
 }  // namespace reprise

@@ -1,7 +1,6 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
 // reprise.IntegerLinear. fuse_linear handles bias, activation and residual after it. A
 // QLinearMatMul whose right side is no weight becomes its steps.
-#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
@@ -97,14 +96,14 @@ absl::StatusOr<bool> TakeMul(Graph& graph, Product& product) {
   return true;
 }
 
-// A zero point that is known to be 0 is none.
+// Returns no zero point for one that is known to be 0.
 ValueId UnlessZero(const Graph& graph, ValueId point) {
   const Tensor* known = KnownConstant(graph, point);
   if (known == nullptr) return point;
   return AllElements(*known, [](double value) { return value == 0; }) ? kNone : point;
 }
 
-// Zero points as the op takes them; false where they have another form.
+// Takes zero points in the op's form; returns false where they have another form.
 absl::StatusOr<bool> TakeZeroPoints(Graph& graph, ValueId a_zero, ValueId b_zero, ValueId shaped,
                                     Product& product) {
   a_zero = UnlessZero(graph, a_zero);
@@ -219,58 +218,48 @@ absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
       {value, node.inputs[QLinearMatMulOp::kYScale], node.inputs[QLinearMatMulOp::kYZero]});
 }
 
-class FuseIntegerLinearPass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_integer_linear"; }
+absl::StatusOr<ValueId> AddProduct(Graph& graph, const Product& product, const std::string& name) {
+  const auto scale = [&](ValueId value) {
+    return value != kNone ? value : graph.AddConstant("", Tensor::FloatScalar(1));
+  };
+  std::vector<ValueId> inputs = {product.a, product.b, scale(product.a_scale),
+                                 scale(product.b_scale)};
+  if (product.a_zero != kNone || product.b_zero != kNone) inputs.push_back(product.a_zero);
+  if (product.b_zero != kNone) inputs.push_back(product.b_zero);
+  return AddInferred(graph, IntegerLinearOp::kName, std::move(inputs),
+                     {{"activation", std::string("none")}}, name);
+}
 
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const Node node = graph.node(id);  // Matching may add nodes, which moves the others.
-      std::optional<Product> product;
-      if (node.op == MatMulIntegerOp::kName) {
-        ASSIGN_OR_RETURN(product, MatchInteger(graph, node));
-      } else if (node.op == MatMulOp::kName) {
-        ASSIGN_OR_RETURN(product, MatchDequantized(graph, node));
-      } else if (node.op == QLinearMatMulOp::kName) {
-        ASSIGN_OR_RETURN(product, MatchQuantizing(graph, node));
-        if (!product.has_value()) {
-          ASSIGN_OR_RETURN(const ValueId steps, QuantizingInSteps(graph, node));
-          if (steps != kNone) Replace(graph, node.outputs[0], steps);
-          changed |= steps != kNone;
-        }
-      }
-      if (!product.has_value()) continue;
-      ASSIGN_OR_RETURN(ValueId fused, AddProduct(graph, *product, node.name));
-      if (node.op == QLinearMatMulOp::kName) {
-        ASSIGN_OR_RETURN(fused, AddInferred(graph, QuantizeLinearOp::kName,
-                                            {fused, node.inputs[QLinearMatMulOp::kYScale],
-                                             node.inputs[QLinearMatMulOp::kYZero]}));
-      }
-      Replace(graph, product->result, fused);
-      changed = true;
+absl::StatusOr<bool> FuseIntegerLinearAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);  // Matching may add nodes, which moves the others.
+  std::optional<Product> product;
+  if (node.op == MatMulIntegerOp::kName) {
+    ASSIGN_OR_RETURN(product, MatchInteger(graph, node));
+  } else if (node.op == MatMulOp::kName) {
+    ASSIGN_OR_RETURN(product, MatchDequantized(graph, node));
+  } else if (node.op == QLinearMatMulOp::kName) {
+    ASSIGN_OR_RETURN(product, MatchQuantizing(graph, node));
+    if (!product.has_value()) {
+      ASSIGN_OR_RETURN(const ValueId steps, QuantizingInSteps(graph, node));
+      if (steps != kNone) Replace(graph, node.outputs[0], steps);
+      return steps != kNone;
     }
-    return changed;
   }
-
- private:
-  static absl::StatusOr<ValueId> AddProduct(Graph& graph, const Product& product,
-                                            const std::string& name) {
-    const auto scale = [&](ValueId value) {
-      return value != kNone ? value : graph.AddConstant("", Tensor::FloatScalar(1));
-    };
-    std::vector<ValueId> inputs = {product.a, product.b, scale(product.a_scale),
-                                   scale(product.b_scale)};
-    if (product.a_zero != kNone || product.b_zero != kNone) inputs.push_back(product.a_zero);
-    if (product.b_zero != kNone) inputs.push_back(product.b_zero);
-    return AddInferred(graph, IntegerLinearOp::kName, std::move(inputs),
-                       {{"activation", std::string("none")}}, name);
+  if (!product.has_value()) return false;
+  ASSIGN_OR_RETURN(ValueId fused, AddProduct(graph, *product, node.name));
+  if (node.op == QLinearMatMulOp::kName) {
+    ASSIGN_OR_RETURN(fused, AddInferred(graph, QuantizeLinearOp::kName,
+                                        {fused, node.inputs[QLinearMatMulOp::kYScale],
+                                         node.inputs[QLinearMatMulOp::kYZero]}));
   }
-};
+  Replace(graph, product->result, fused);
+  return true;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseIntegerLinear() { return std::make_unique<FuseIntegerLinearPass>(); }
+std::unique_ptr<Pass> FuseIntegerLinear() {
+  return PassOfNodes("fuse_integer_linear", FuseIntegerLinearAt);
+}
 
 }  // namespace reprise

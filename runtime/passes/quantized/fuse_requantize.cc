@@ -78,32 +78,21 @@ absl::StatusOr<bool> JoinParts(Graph& graph, const Node& node, const ByteScale&)
   return JoinConcat(graph, node);
 }
 
-class FuseRequantizePass : public Pass {
- public:
-  absl::string_view name() const override { return "fuse_requantize"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      const Node node = graph.node(id);  // Adding nodes moves the others.
-      ASSIGN_OR_RETURN(const bool moved, MoveBytes(graph, node));
-      changed |= moved;
-      if (moved) continue;
-      const std::optional<ByteScale> to = QuantisesTo(graph, node);
-      if (!to.has_value()) continue;
-      for (const auto join : {JoinConv, JoinAdd, JoinTable, JoinParts}) {
-        ASSIGN_OR_RETURN(const bool joined, join(graph, node, *to));
-        changed |= joined;
-        if (joined) break;
-      }
-    }
-    return changed;
+absl::StatusOr<bool> FuseRequantizeAt(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);  // Adding nodes moves the others.
+  ASSIGN_OR_RETURN(const bool moved, MoveBytes(graph, node));
+  if (moved) return true;
+  const std::optional<ByteScale> to = QuantisesTo(graph, node);
+  if (!to.has_value()) return false;
+  for (const auto join : {JoinConv, JoinAdd, JoinTable, JoinParts}) {
+    ASSIGN_OR_RETURN(const bool joined, join(graph, node, *to));
+    if (joined) return true;
   }
-};
+  return false;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> FuseRequantize() { return std::make_unique<FuseRequantizePass>(); }
+std::unique_ptr<Pass> FuseRequantize() { return PassOfNodes("fuse_requantize", FuseRequantizeAt); }
 
 }  // namespace reprise

@@ -1,9 +1,7 @@
 #include "runtime/passes/read/axes.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -41,8 +39,8 @@ constexpr int kMostFixed = 4;
 // Readings beside one for each symbol.
 constexpr size_t kMostReadings = 64;
 
-// An expression whose symbols are all known is computed from them; one that has a symbol which
-// nothing else gives is an axis of its own.
+// Returns whether it is derived. An expression whose symbols are all known is computed from them;
+// one that has a symbol which nothing else gives is an axis of its own.
 bool IsDerived(const std::string& symbol, const std::set<std::string>& plain) {
   const std::vector<std::string> symbols = ExpressionSymbols(symbol);
   return !symbols.empty() &&
@@ -80,7 +78,7 @@ struct Choice {
   size_t symbol = 0;
   SymbolSum sum;        // that it has to be
   bool or_one = false;  // it may be 1 as well
-  // Whether the symbol has to be a number.
+  // Returns whether the symbol has to be a number.
   bool fixes() const { return sum.factors.empty(); }
 };
 
@@ -152,11 +150,11 @@ class Merger {
       return Read(order, std::nullopt, reading);
     };
     // In another order as well: sizes that happen to be equal, or as far apart as must be, are not
-    // then. Where one must only not exceed another, they keep their order.
+    // then. Where it is the order alone that counts, they may be other distances apart.
     if (taken(Order::kRising)) {
       if (taken(Order::kFalling)) return true;
       SizeReading falling = std::move(reading);
-      if (RefusedByOrder(*falling.table) && taken(Order::kRisingApart)) return true;
+      if (taken(Order::kRisingApart)) return true;
       reading = std::move(falling);
     }
     for (const Choice& choice : ChoicesOf(*reading.table)) {
@@ -179,13 +177,6 @@ class Merger {
       if (sum.has_value()) sum->Replace(choice.symbol, choice.sum);
     }
     sums_[choice.symbol] = choice.sum;
-  }
-
-  // Returns whether the last rule refused sizes once it had compared which one is larger.
-  static bool RefusedByOrder(const SizeTable& table) {
-    if (table.guards().empty()) return false;
-    const Guard::Relation last = table.guards().back().relation;
-    return last == Guard::Relation::kAtLeast || last == Guard::Relation::kAtMost;
   }
 
   bool MayRead() const { return num_readings_ < most_readings_ && may_go_on_(); }

@@ -23,7 +23,7 @@ std::string BatchSymbol(absl::Span<const std::vector<Dim>> inputs, const MergedS
   return batch;
 }
 
-// The model calls it one: that of states ([layers, batch, features]) beside its own inputs.
+// Returns whether the model calls it one: states' batch ([layers, batch, features]) among its own.
 bool IsNamedBatch(const Axis& axis) {
   return absl::c_any_of(axis.symbols, [](const std::string& symbol) {
     return absl::StrContains(absl::AsciiStrToLower(symbol), "batch");

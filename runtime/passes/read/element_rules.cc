@@ -33,7 +33,7 @@ using Index = std::vector<Size>;
 using Indices = absl::Span<const Size>;
 using ElementRule = absl::StatusOr<Size> (*)(const ElementContext&, Indices);
 
-// A node, or an element of one, of which no rule says anything.
+// Returns the error of a node, or an element of one, that no rule covers.
 absl::Status NoRule(const ElementContext& context) {
   return absl::UnimplementedError(absl::StrCat("no rule says what ", context.node.op, " makes"));
 }
@@ -364,7 +364,7 @@ absl::StatusOr<Size> ElementwiseElement(const ElementContext& context, Indices i
   return Called(context, std::move(operands), std::move(numbers), 0);
 }
 
-// All elements of all operands decide about each of a small result.
+// Computes an element: all elements of all operands decide about each of a small result.
 absl::StatusOr<Size> WholeElement(const ElementContext& context, Indices index) {
   std::vector<Size> numbers;
   std::vector<CallOperand> operands;

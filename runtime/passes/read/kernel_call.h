@@ -23,8 +23,8 @@ struct CallOperand {
 std::shared_ptr<const SizeFunction> KernelCall(const Node& node, std::vector<CallOperand> operands,
                                                size_t result, int64_t element, DType dtype);
 
-// A function that has no numbers: what any element of result `result` follows is all that its
-// operands say.
+// Returns a function that has no numbers: any element of result `result` follows from all that its
+// operands hold.
 std::shared_ptr<const SizeFunction> OpaqueCall(const Node& node, std::vector<CallOperand> operands,
                                                size_t result, DType dtype);
 

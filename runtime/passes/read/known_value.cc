@@ -1,6 +1,5 @@
 #include "runtime/passes/read/known_value.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

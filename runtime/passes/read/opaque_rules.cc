@@ -1,6 +1,5 @@
 #include "runtime/passes/read/opaque_rules.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>

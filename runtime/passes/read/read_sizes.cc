@@ -95,7 +95,7 @@ class Reader {
 
   SizeReading::Value& At(ValueId id) { return reading_.values[static_cast<size_t>(id)]; }
 
-  // The graph that is walked has constant shapes where the region has.
+  // Sets a shape: the graph that is walked has constant shapes where the region has.
   void SetShape(ValueId id, DType dtype, SizeList shape) {
     graph_.value(id).dtype = dtype;
     if (IsConstant(shape)) graph_.value(id).shape = HintsOf(shape);
@@ -113,7 +113,7 @@ class Reader {
     if (value.kind != Value::Kind::kConstant) graph_.ReplaceWithConstant(id, tensor);
   }
 
-  // Its elements are sizes, one by one.
+  // Returns whether its elements are sizes, one by one.
   static bool HasNumbers(const SizeReading::Value& value) {
     return value.known.has_value() && !value.known->is_table() && !value.known->opaque;
   }
@@ -159,8 +159,8 @@ class Reader {
     return inputs;
   }
 
-  // The places of what is not zero in a list of one number are all of them: how exporters wrote
-  // arange.
+  // Returns whether the places of the nonzero numbers in a list of one number are all of them: how
+  // exporters wrote arange.
   bool FindsAll(const Node& node) {
     const SizeReading::Value& list = At(node.inputs[0]);
     if (!list.known.has_value() || !list.known->is_table() || list.shape->size() != 1 ||
@@ -195,8 +195,8 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // A rule that asks for what no term says gets it for the sizes at hand alone: the results of ops
-  // over tables, and what is computed of them. Whether some operand of `node` is known so.
+  // Pins operands for a rule that asks for values without terms: results of ops over tables, for
+  // the sizes at hand alone. Returns whether some operand of `node` is known so.
   bool PinInputs(const Node& node) {
     bool found = false;
     for (const ValueId id : node.inputs) {

@@ -54,7 +54,7 @@ absl::Status ReadSizes(const Graph& symbolic, const std::map<std::string, Size>&
 // Reads `symbolic` at `hint`, whose shape inputs are constants. INVALID_ARGUMENT and
 // FAILED_PRECONDITION where Specialize fails at that binding; limits of memory are not looked at.
 absl::StatusOr<SizeReading> ReadSizes(const Graph& symbolic, const Binding& hint);
-// The same into `reading`, which has a table and nothing else: where it fails, the guards say for
+// Reads into `reading`, which has a table and nothing else: where it fails, the guards say for
 // which other sizes it fails in the same way.
 absl::Status ReadSizes(const Graph& symbolic, const Binding& hint, SizeReading& reading);
 

@@ -58,13 +58,36 @@ void SizeRegions::Refuse(std::unique_ptr<const SizeTable> table, const Binding& 
   refused_.push_back({.table = std::move(table), .sizes = std::move(sizes)});
 }
 
-bool SizeRegions::IsRefused(const std::string& symbol, int64_t size) {
+SizeRegions::Refused* SizeRegions::RefusedAt(const Binding& binding) {
+  for (auto refused = refused_.rbegin(); refused != refused_.rend(); ++refused) {
+    refused->sizes.Move(binding.axes);
+    if (refused->sizes.InRegion()) return &*refused;
+  }
+  return nullptr;
+}
+
+bool SizeRegions::IsRefused(const std::map<std::string, int64_t>& axes) {
+  Binding binding = base_;
+  for (const auto& [symbol, size] : axes) binding.axes[symbol] = size;
+  return RefusedAt(binding) != nullptr;
+}
+
+int64_t SizeRegions::EndAlong(const std::string& symbol, int64_t size, int64_t largest,
+                              int64_t step) {
   Binding binding = base_;
   binding.axes[symbol] = size;
-  return std::any_of(refused_.rbegin(), refused_.rend(), [&](Refused& refused) {
-    refused.sizes.Move(binding.axes);
-    return refused.sizes.InRegion();
-  });
+  SizeEvaluator* sizes = nullptr;
+  if (!regions_.empty()) {
+    SizeEvaluator& latest = regions_.front()->sizes;
+    latest.Move(binding.axes);
+    if (latest.InRegion()) sizes = &latest;
+  }
+  if (sizes == nullptr) {
+    if (Refused* refused = RefusedAt(binding); refused != nullptr) sizes = &refused->sizes;
+  }
+  const int64_t end = sizes == nullptr ? size + 1 : sizes->EndAlong(symbol);
+  if (end <= size + step) return After(symbol, size, largest, step);
+  return end > largest ? largest + 1 : RoundUpTo(end, step);
 }
 
 absl::Status SizeRegions::Takes(const std::map<std::string, int64_t>& axes) {
@@ -97,8 +120,8 @@ std::vector<SizeRegions::Boundary> SizeRegions::BoundariesAlong(const std::strin
   std::vector<Boundary> boundaries;
   const Region* before = nullptr;
   for (int64_t size = smallest; size <= largest && boundaries.size() < most;
-       size = After(symbol, size, largest, step)) {
-    if (IsRefused(symbol, size)) {
+       size = EndAlong(symbol, size, largest, step)) {
+    if (IsRefused({{symbol, size}})) {
       before = nullptr;
       continue;
     }

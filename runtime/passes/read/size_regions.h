@@ -72,11 +72,20 @@ class SizeRegions {
   // its data. Regions beyond those that are remembered are read each time.
   absl::Status Takes(const std::map<std::string, int64_t>& axes);
 
+  // Returns whether a reading that failed at other sizes says that it fails at these as well: the
+  // guards that it had recorded until then hold. Takes reads them again, for the words of its
+  // status.
+  bool IsRefused(const std::map<std::string, int64_t>& axes);
+
   // Returns the next size of axis `symbol` after `size` to look at, so that every region up to
   // `largest` is met whose end one of these sizes shows: all multiples of `step` up to kMostWalked,
   // then some that are farther, and those where guards of regions that were met end.
   int64_t After(const std::string& symbol, int64_t size, int64_t largest, int64_t step = 1) const;
   static constexpr int64_t kMostWalked = 2048;
+  // Returns the same where the sizes asked for last are `size` along the axis and nothing is asked
+  // of what lies within a region, of sizes that are taken or refused: its end, where its guards
+  // tell it.
+  int64_t EndAlong(const std::string& symbol, int64_t size, int64_t largest, int64_t step = 1);
 
   // A size of an axis from which on another graph is run than just below it.
   struct Boundary {
@@ -110,8 +119,9 @@ class SizeRegions {
   absl::StatusOr<Region*> At(const std::map<std::string, int64_t>& axes);
   // Keeps `table`, of a reading that failed at `binding`.
   void Refuse(std::unique_ptr<const SizeTable> table, const Binding& binding);
-  // Returns whether a reading has failed at sizes that are refused for the same reason as this one.
-  bool IsRefused(const std::string& symbol, int64_t size);
+  // Returns the reading that failed for all sizes of its region, to which these belong, moved to
+  // them; nullptr: none is known.
+  Refused* RefusedAt(const Binding& binding);
   // Returns the node of the first guard of `region` that does not hold at `size`.
   NodeId NodeThatEnds(const Region& region, const std::string& symbol, int64_t size) const;
 

@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "runtime/shapes/size.h"

@@ -14,45 +14,37 @@ namespace {
 // A larger result is computed when the graph runs.
 constexpr int64_t kMaxFoldedBytes = 64 << 20;
 
-class FoldConstantsPass : public Pass {
- public:
-  explicit FoldConstantsPass(const LoadBudget* budget) : budget_(budget) {}
-  absl::string_view name() const override { return "fold_constants"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    const bool branches = HasBranches(graph);
-    FoldAllowance allowance(graph, kMaxFoldedBytes);
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      if (graph.node(id).op == IfOp::kName) {
-        const Tensor* condition = KnownCondition(graph, id);
-        if (condition == nullptr) continue;
-        ASSIGN_OR_RETURN(const std::vector<int64_t> elements, condition->ToInt64s());
-        TakeBranch(graph, id, elements[0] != 0);
-        changed = true;
-        continue;
-      }
-      const std::string label = budget_ == nullptr ? "" : NodeLabel(graph.node(id));
-      const auto folded = allowance.Fold(graph, id);
-      if (budget_ != nullptr) RETURN_IF_ERROR(budget_->CheckTime(label));
-      if (!folded.ok() && branches) continue;
-      RETURN_IF_ERROR(folded.status());
-      changed |= *folded;
+absl::StatusOr<bool> FoldConstantsIn(Graph& graph, const LoadBudget* budget) {
+  bool changed = false;
+  const bool branches = HasBranches(graph);
+  FoldAllowance allowance(graph, kMaxFoldedBytes);
+  for (NodeId id : graph.NodeIds()) {
+    if (graph.node(id).removed) continue;
+    if (graph.node(id).op == IfOp::kName) {
+      const Tensor* condition = KnownCondition(graph, id);
+      if (condition == nullptr) continue;
+      ASSIGN_OR_RETURN(const std::vector<int64_t> elements, condition->ToInt64s());
+      TakeBranch(graph, id, elements[0] != 0);
+      changed = true;
+      continue;
     }
-    return changed;
+    const std::string label = budget == nullptr ? "" : NodeLabel(graph.node(id));
+    const auto folded = allowance.Fold(graph, id);
+    if (budget != nullptr) RETURN_IF_ERROR(budget->CheckTime(label));
+    if (!folded.ok() && branches) continue;
+    RETURN_IF_ERROR(folded.status());
+    changed |= *folded;
   }
-
- private:
-  const LoadBudget* const budget_;
-};
+  return changed;
+}
 
 }  // namespace
 
 std::unique_ptr<Pass> FoldConstants() { return FoldConstantsWithin(nullptr); }
 
 std::unique_ptr<Pass> FoldConstantsWithin(const LoadBudget* budget) {
-  return std::make_unique<FoldConstantsPass>(budget);
+  return PassOf("fold_constants",
+                [budget](Graph& graph) { return FoldConstantsIn(graph, budget); });
 }
 
 }  // namespace reprise

@@ -191,7 +191,7 @@ class LoopMatch {
     return graph_.ProducerIf(BeforeIdentities(graph_, value), SubOp::kName);
   }
 
-  // A row or column of a matrix, of which the loop sees all, in order.
+  // Returns whether it is a row or column of a matrix, of which the loop sees all, in order.
   bool IsSlice(const Node& gather, Distance& found) const {
     if (BeforeIdentities(graph_, gather.inputs[1]) != step_->output(LoopParts::kStepIteration)) {
       return false;
@@ -202,8 +202,8 @@ class LoopMatch {
     return found.axis == 0 || found.axis == 1;
   }
 
-  // The size of the table is the file's: one that is computed may be the same for the sizes that
-  // were tried, and another for others.
+  // Returns whether the size of the table is the file's: one that is computed may be the same for
+  // the sizes that were tried, and another for others.
   bool IsDeclared(const Distance& found) const {
     const Value& table = graph_.value(found.table);
     if (table.kind == Value::Kind::kInput) return table.dims[found.axis].is_constant();
@@ -228,7 +228,7 @@ class LoopMatch {
                                  *place == static_cast<double>(found.axis - 2));
   }
 
-  // Both are matrices of one dtype from outside the loop: facts about them hold in every iteration.
+  // Returns whether both are matrices of one dtype from outside the loop, the same in every turn.
   bool Fits(const Distance& found) const {
     // Sizes that are no size of a dim twice in a row by chance.
     constexpr int64_t kAny[] = {3, 7};
@@ -249,63 +249,49 @@ class LoopMatch {
   const Node* step_ = nullptr;
 };
 
+// Returns all iterations' results side by side, an iteration a row where `by_iteration`.
+ValueId Stacked(Graph& graph, const Node& loop, const Distance& distance, bool by_iteration) {
+  const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
+    const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
+    graph.SetSource(node, SourceOp(loop), loop.name);
+    return graph.node(node).outputs[0];
+  };
+  const Attributes turned = {{"perm", std::vector<int64_t>{1, 0}}};
+  const ValueId columns =
+      distance.axis == 0 ? add(TransposeOp::kName, {distance.table}, turned) : distance.table;
+  ValueId stacked = add(DistancesOp::kName, {distance.x, columns}, {{"power", distance.power}});
+  for (int i = 0; i < distance.roots; ++i) stacked = add(SqrtOp::kName, {stacked}, {});
+  return by_iteration ? add(TransposeOp::kName, {stacked}, turned) : stacked;
+}
+
 // Exporters of classic models write the distances of a request's rows from the rows of a table
 // as a Scan over the table: thousands of iterations of a few operations.
-class LoopDistancesPass : public Pass {
- public:
-  absl::string_view name() const override { return "loop_distances"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).op == LoopOp::kName) changed |= Rewrite(graph, id);
-    }
-    return changed;
+absl::StatusOr<bool> LoopDistancesAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != LoopOp::kName) return false;
+  const Node loop = graph.node(id);
+  const LoopParts parts(loop);
+  const LoopMatch match(graph, loop);
+  if (!match.IsIndependent()) return false;
+  // All results that are read: the loop would run for one as for all.
+  std::vector<std::pair<size_t, Distance>> found;
+  for (size_t i = 0; i < parts.scanned; ++i) {
+    const ValueId result = loop.output(parts.carried + i);
+    if (result == kNone) continue;
+    if (graph.value(result).users.empty() && !graph.IsOutput(result)) continue;
+    const std::optional<Distance> distance = match.DistanceOf(i);
+    if (!distance.has_value()) return false;
+    found.emplace_back(i, *distance);
   }
-
- private:
-  static bool Rewrite(Graph& graph, NodeId id) {
-    const Node loop = graph.node(id);
-    const LoopParts parts(loop);
-    const LoopMatch match(graph, loop);
-    if (!match.IsIndependent()) return false;
-    // All results that are read: the loop would run for one as for all.
-    std::vector<std::pair<size_t, Distance>> found;
-    for (size_t i = 0; i < parts.scanned; ++i) {
-      const ValueId result = loop.output(parts.carried + i);
-      if (result == kNone) continue;
-      if (graph.value(result).users.empty() && !graph.IsOutput(result)) continue;
-      const std::optional<Distance> distance = match.DistanceOf(i);
-      if (!distance.has_value()) return false;
-      found.emplace_back(i, *distance);
-    }
-    for (const auto& [i, distance] : found) {
-      const int64_t axis = match.ResultAxis(i);
-      Replace(graph, loop.output(parts.carried + i),
-              Stacked(graph, loop, distance, axis == 0 || axis == -2));
-    }
-    return !found.empty();
+  for (const auto& [i, distance] : found) {
+    const int64_t axis = match.ResultAxis(i);
+    Replace(graph, loop.output(parts.carried + i),
+            Stacked(graph, loop, distance, axis == 0 || axis == -2));
   }
-
-  // Returns all iterations' results side by side, an iteration a row where `by_iteration`.
-  static ValueId Stacked(Graph& graph, const Node& loop, const Distance& distance,
-                         bool by_iteration) {
-    const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
-      const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
-      graph.SetSource(node, SourceOp(loop), loop.name);
-      return graph.node(node).outputs[0];
-    };
-    const Attributes turned = {{"perm", std::vector<int64_t>{1, 0}}};
-    const ValueId columns =
-        distance.axis == 0 ? add(TransposeOp::kName, {distance.table}, turned) : distance.table;
-    ValueId stacked = add(DistancesOp::kName, {distance.x, columns}, {{"power", distance.power}});
-    for (int i = 0; i < distance.roots; ++i) stacked = add(SqrtOp::kName, {stacked}, {});
-    return by_iteration ? add(TransposeOp::kName, {stacked}, turned) : stacked;
-  }
-};
+  return !found.empty();
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> LoopDistances() { return std::make_unique<LoopDistancesPass>(); }
+std::unique_ptr<Pass> LoopDistances() { return PassOfNodes("loop_distances", LoopDistancesAt); }
 
 }  // namespace reprise

@@ -8,40 +8,26 @@ namespace reprise {
 namespace {
 
 // Frees values that every iteration hands on unchanged: exporters carry a loop's weights along.
-class LoopInvariantsPass : public Pass {
- public:
-  absl::string_view name() const override { return "loop_invariants"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).op == LoopOp::kName) changed |= Release(graph, id);
-    }
-    return changed;
+absl::StatusOr<bool> LoopInvariantsAt(Graph& graph, NodeId id) {
+  if (graph.node(id).op != LoopOp::kName) return false;
+  const LoopParts parts(graph.node(id));
+  const NodeId step = StepOf(graph, graph.node(id));
+  bool changed = false;
+  for (size_t i = 0; step != kNone && i < parts.carried; ++i) {
+    const ValueId begins = graph.node(step).output(LoopParts::kStepFirstCarried + i);
+    const ValueId given = graph.node(id).inputs[LoopParts::kFirstCarried + i];
+    const ValueId ends = BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
+    if (begins == kNone || ends != begins || given == kNone) continue;
+    graph.ReplaceAllUses(begins, given);
+    const ValueId result = graph.node(id).output(i);
+    if (result != kNone) graph.ReplaceAllUses(result, given);
+    changed = true;
   }
-
- private:
-  static bool Release(Graph& graph, NodeId id) {
-    const LoopParts parts(graph.node(id));
-    const NodeId step = StepOf(graph, graph.node(id));
-    bool changed = false;
-    for (size_t i = 0; step != kNone && i < parts.carried; ++i) {
-      const ValueId begins = graph.node(step).output(LoopParts::kStepFirstCarried + i);
-      const ValueId given = graph.node(id).inputs[LoopParts::kFirstCarried + i];
-      const ValueId ends =
-          BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
-      if (begins == kNone || ends != begins || given == kNone) continue;
-      graph.ReplaceAllUses(begins, given);
-      const ValueId result = graph.node(id).output(i);
-      if (result != kNone) graph.ReplaceAllUses(result, given);
-      changed = true;
-    }
-    return changed;
-  }
-};
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> LoopInvariants() { return std::make_unique<LoopInvariantsPass>(); }
+std::unique_ptr<Pass> LoopInvariants() { return PassOfNodes("loop_invariants", LoopInvariantsAt); }
 
 }  // namespace reprise

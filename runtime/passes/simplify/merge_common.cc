@@ -1,6 +1,4 @@
-#include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
@@ -16,7 +14,7 @@ void AppendId(std::string& key, int64_t id) {
   key.append(reinterpret_cast<const char*>(&id), sizeof(id));
 }
 
-// Equal for two nodes exactly when op, attributes, operands and left-out results agree.
+// Returns keys that are equal exactly when op, attributes, operands and left-out results agree.
 std::string NodeKey(const Node& node, bool commutative) {
   std::string key = node.op;
   key += '\0';
@@ -32,62 +30,55 @@ std::string NodeKey(const Node& node, bool commutative) {
   return key;
 }
 
-class MergeCommonPass : public Pass {
- public:
-  absl::string_view name() const override { return "merge_common"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = MergeWeights(graph);
-    HashMap<std::string, NodeId> seen;
-    for (NodeId id : graph.NodeIds()) {  // Operands come before users: merged operands are seen.
-      const OpRow* row = FindOp(graph.node(id).op);
-      if (row == nullptr || row->Has(kNoFold)) continue;
-      const auto [it, is_new] =
-          seen.try_emplace(NodeKey(graph.node(id), row->Has(kCommutative)), id);
-      if (is_new) continue;
-      const std::vector<ValueId> outputs = graph.node(id).outputs;
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        if (outputs[i] == kNone) continue;
-        graph.ReplaceAllUses(outputs[i], graph.node(it->second).outputs[i]);
+bool MergeWeights(Graph& graph) {
+  bool changed = false;
+  HashMap<uint64_t, std::vector<ValueId>> constants;  // keyed by hash of the bytes
+  HashMap<absl::string_view, ValueId> parameters;     // keyed by text
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
+    const Value& value = graph.value(id);
+    if (value.overridable || value.users.empty()) continue;
+    ValueId same = kNone;
+    if (value.kind == Value::Kind::kParameter) {
+      same = parameters.try_emplace(value.parameter->text(), id).first->second;
+    } else if (value.kind == Value::Kind::kConstant) {
+      const Tensor& tensor = value.constant;
+      const uint64_t hash =
+          Hash64(absl::string_view(static_cast<const char*>(tensor.data()), tensor.bytes()),
+                 static_cast<uint64_t>(tensor.dtype()));
+      std::vector<ValueId>& bucket = constants[hash];
+      for (ValueId other : bucket) {
+        if (graph.value(other).constant == tensor) same = other;
       }
-      graph.RemoveNode(id);
-      changed = true;
+      if (same == kNone) bucket.push_back(id);
     }
-    return changed;
+    if (same == kNone || same == id) continue;
+    graph.ReplaceAllUses(id, same);
+    changed = true;
   }
+  return changed;
+}
 
- private:
-  static bool MergeWeights(Graph& graph) {
-    bool changed = false;
-    HashMap<uint64_t, std::vector<ValueId>> constants;  // keyed by hash of the bytes
-    HashMap<absl::string_view, ValueId> parameters;     // keyed by text
-    for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
-      const Value& value = graph.value(id);
-      if (value.overridable || value.users.empty()) continue;
-      ValueId same = kNone;
-      if (value.kind == Value::Kind::kParameter) {
-        same = parameters.try_emplace(value.parameter->text(), id).first->second;
-      } else if (value.kind == Value::Kind::kConstant) {
-        const Tensor& tensor = value.constant;
-        const uint64_t hash =
-            Hash64(absl::string_view(static_cast<const char*>(tensor.data()), tensor.bytes()),
-                   static_cast<uint64_t>(tensor.dtype()));
-        std::vector<ValueId>& bucket = constants[hash];
-        for (ValueId other : bucket) {
-          if (graph.value(other).constant == tensor) same = other;
-        }
-        if (same == kNone) bucket.push_back(id);
-      }
-      if (same == kNone || same == id) continue;
-      graph.ReplaceAllUses(id, same);
-      changed = true;
+absl::StatusOr<bool> MergeCommonIn(Graph& graph) {
+  bool changed = MergeWeights(graph);
+  HashMap<std::string, NodeId> seen;
+  for (NodeId id : graph.NodeIds()) {  // Operands come before users: merged operands are seen.
+    const OpRow* row = FindOp(graph.node(id).op);
+    if (row == nullptr || row->Has(kNoFold)) continue;
+    const auto [it, is_new] = seen.try_emplace(NodeKey(graph.node(id), row->Has(kCommutative)), id);
+    if (is_new) continue;
+    const std::vector<ValueId> outputs = graph.node(id).outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == kNone) continue;
+      graph.ReplaceAllUses(outputs[i], graph.node(it->second).outputs[i]);
     }
-    return changed;
+    graph.RemoveNode(id);
+    changed = true;
   }
-};
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> MergeCommon() { return std::make_unique<MergeCommonPass>(); }
+std::unique_ptr<Pass> MergeCommon() { return PassOf("merge_common", MergeCommonIn); }
 
 }  // namespace reprise

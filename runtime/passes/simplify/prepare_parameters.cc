@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// One result, no input but weights, at least one parameter: the prepare program can compute it.
+// Returns whether the prepare program can compute a node: one result, weights alone, a parameter.
 bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
   const OpRow* row = FindOp(node.op);
   if (row == nullptr || row->Has(kNoFold) || row->Has(kDataDependent) || row->Has(kShapeOnly)) {
@@ -26,8 +26,8 @@ bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
   return parameter;
 }
 
-// The shapes of expressions are known only now, and so are values computed from shapes alone, such
-// as those that reshape a weight by its own size. `folded`: values that became constants here.
+// Folds shapes of expressions, which are known only now, and values computed from shapes alone: a
+// weight that is reshaped by its own size, say. `folded`: values that became constants here.
 absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& folded) {
   constexpr int64_t kMaxShapeBytes = 4096;
   const Node& node = graph.node(id);
@@ -67,52 +67,49 @@ int64_t BytesGrown(const Graph& graph, const Node& node) {
   return unpacks || static_cast<double>(made) <= 2 * elements ? 0 : made * bytes;
 }
 
-class PrepareParametersPass : public Pass {
- public:
-  absl::string_view name() const override { return "prepare_parameters"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override {
-    bool changed = false;
-    const bool branches = HasBranches(graph);
-    std::vector<bool> folded(graph.num_values(), false);
-    int64_t left = FoldAllowance::kTotal;
-    for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed) continue;
-      ASSIGN_OR_RETURN(const bool constant, FoldShapes(graph, id, folded));
-      changed |= constant;
-      if (constant || !DependsOnParametersAlone(graph, graph.node(id))) continue;
-      const absl::Status inferred = InferNode(graph, id);
-      // Parameters' elements are never read, so a shape that depends on them stays unknown.
-      if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
-      if (!inferred.ok() && branches) continue;
-      RETURN_IF_ERROR(inferred);
-      const Node& node = graph.node(id);
-      const int64_t grown = BytesGrown(graph, node);
-      if (grown > left) continue;  // Each request computes it, within its limits.
-      left -= grown;
-      std::vector<ParameterExprPtr> inputs;
-      for (ValueId input : node.inputs) {
-        if (input == kNone) {
-          inputs.push_back(nullptr);
-        } else if (IsParameter(graph, input)) {
-          inputs.push_back(graph.value(input).parameter);
-        } else {
-          inputs.push_back(ParameterExpr::Constant(graph.value(input).constant));
-        }
+absl::StatusOr<bool> PrepareParametersIn(Graph& graph) {
+  bool changed = false;
+  const bool branches = HasBranches(graph);
+  std::vector<bool> folded(graph.num_values(), false);
+  int64_t left = FoldAllowance::kTotal;
+  for (NodeId id : graph.NodeIds()) {
+    if (graph.node(id).removed) continue;
+    ASSIGN_OR_RETURN(const bool constant, FoldShapes(graph, id, folded));
+    changed |= constant;
+    if (constant || !DependsOnParametersAlone(graph, graph.node(id))) continue;
+    const absl::Status inferred = InferNode(graph, id);
+    // Parameters' elements are never read, so a shape that depends on them stays unknown.
+    if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
+    if (!inferred.ok() && branches) continue;
+    RETURN_IF_ERROR(inferred);
+    const Node& node = graph.node(id);
+    const int64_t grown = BytesGrown(graph, node);
+    if (grown > left) continue;  // Each request computes it, within its limits.
+    left -= grown;
+    std::vector<ParameterExprPtr> inputs;
+    for (ValueId input : node.inputs) {
+      if (input == kNone) {
+        inputs.push_back(nullptr);
+      } else if (IsParameter(graph, input)) {
+        inputs.push_back(graph.value(input).parameter);
+      } else {
+        inputs.push_back(ParameterExpr::Constant(graph.value(input).constant));
       }
-      const ValueId output = node.outputs[0];
-      const Value& value = graph.value(output);
-      ParameterExprPtr expr = ParameterExpr::Apply(node.op, node.attributes, std::move(inputs),
-                                                   value.dtype, *value.shape);
-      graph.ReplaceWithParameter(output, std::move(expr));
-      changed = true;
     }
-    return changed;
+    const ValueId output = node.outputs[0];
+    const Value& value = graph.value(output);
+    ParameterExprPtr expr = ParameterExpr::Apply(node.op, node.attributes, std::move(inputs),
+                                                 value.dtype, *value.shape);
+    graph.ReplaceWithParameter(output, std::move(expr));
+    changed = true;
   }
-};
+  return changed;
+}
 
 }  // namespace
 
-std::unique_ptr<Pass> PrepareParameters() { return std::make_unique<PrepareParametersPass>(); }
+std::unique_ptr<Pass> PrepareParameters() {
+  return PassOf("prepare_parameters", PrepareParametersIn);
+}
 
 }  // namespace reprise

@@ -49,7 +49,7 @@ absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> WholeScatterRule(Graph& graph, NodeId node);
 // Elementwise over Expand: the Expand moves after the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
-// A reduction over dims that an Expand in front of it leaves alone comes before the Expand.
+// Moves a reduction over dims that an Expand in front of it leaves alone before the Expand.
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId node);
 // Softmax over the last dim comes before a Reshape that keeps that dim (as old opsets need it).
 absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId node);
@@ -66,13 +66,13 @@ absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId node);
 // MatMul of a constant whose rows repeat, such as values of positions for each row of a batch,
 // by a weight: an Expand makes the copies of one product.
 absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId node);
-// A Transpose of an elementwise node over two values that broadcast moves to the values, where that
+// Moves a Transpose of an elementwise node over two values that broadcast to the values, where that
 // moves no element of either.
 absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId node);
 // Einsum of two operands becomes Transpose, MatMul and Reshape, or Mul where it is by element; one
 // of more operands a chain of such.
 absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId node);
-// A bias of [heads, size] on features that a Reshape has split comes before that Reshape.
+// Moves a bias of [heads, size] on features that a Reshape has split before that Reshape.
 absl::StatusOr<ValueId> SplitFeaturesRule(Graph& graph, NodeId node);
 // Fused nodes of graphs that onnxruntime has optimised become the nodes that our passes know.
 absl::StatusOr<ValueId> ContribRule(Graph& graph, NodeId node);

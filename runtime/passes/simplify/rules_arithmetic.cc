@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-// Every element of a constant is the same: that element.
+// Returns the element of a constant all of whose elements are the same.
 std::optional<double> SplatOf(const Graph& graph, ValueId value) {
   const Tensor* constant = KnownConstant(graph, value);
   if (constant == nullptr || constant->num_elements() == 0) return std::nullopt;

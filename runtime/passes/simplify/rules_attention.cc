@@ -30,8 +30,8 @@ struct Window {
   }
 };
 
-// The same where each row has its own count of keys, [batch], the last of which are the queries:
-// bools [batch, 1, queries or 1, keys].
+// Makes the mask where each row has its own count of keys, [batch], the last of which are the
+// queries: bools [batch, 1, queries or 1, keys].
 absl::StatusOr<ValueId> CountedMask(Graph& graph, ValueId counts, const Window& window,
                                     int64_t queries, int64_t keys) {
   const auto numbers = [&](const Shape& shape, int64_t first) {
@@ -69,7 +69,7 @@ absl::StatusOr<ValueId> CountedMask(Graph& graph, ValueId counts, const Window& 
   return keep;
 }
 
-// A mask that covers all keys; one that ends before they do hides the others.
+// Returns whether a mask covers all keys; one that ends before they do hides the others.
 bool IsWholeMask(const Graph& graph, ValueId mask, int64_t keys) {
   const bool known = graph.value(mask).dtype == DType::kBool || IsFloat32(graph, mask);
   if (!known || !ShapeOf(graph, mask).has_value()) return false;
@@ -77,7 +77,7 @@ bool IsWholeMask(const Graph& graph, ValueId mask, int64_t keys) {
   return shape.empty() || shape.back() == 1 || shape.back() == keys;
 }
 
-// The Attention of ONNX, unless it tells its scores; that with sinks as well.
+// Rewrites ONNX's Attention, unless it tells its scores; with sinks as well.
 absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   constexpr size_t kMask = 3, kPast = 4, kCounts = 6;
   const Attributes& attributes = node.attributes;

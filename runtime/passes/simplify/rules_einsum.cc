@@ -33,8 +33,8 @@ struct Equation {
   std::string result;
 };
 
-// The dims that an ellipsis stands for get labels that nothing else has: the last one the first of
-// these, since they are aligned at their ends. False where the operands have other numbers of dims.
+// Gives the dims of an ellipsis labels that nothing else has: the last one the first of these, as
+// they are aligned at their ends. False where the operands have other numbers of dims.
 bool NameEllipses(const Graph& graph, const Node& node, Equation& equation) {
   constexpr absl::string_view kEllipsis = "...";
   const std::string given = absl::StrCat(absl::StrJoin(equation.operands, ""), equation.result);
@@ -64,7 +64,7 @@ bool NameEllipses(const Graph& graph, const Node& node, Equation& equation) {
   return !Has(equation.result, '.');
 }
 
-// nullopt for a diagonal or no arrow.
+// Returns the equation; nullopt for a diagonal or no arrow.
 std::optional<Equation> ParseEquation(const Graph& graph, const Node& node) {
   const std::string text = absl::StrReplaceAll(node.attributes.String("equation", ""), {{" ", ""}});
   const size_t arrow = text.find("->");

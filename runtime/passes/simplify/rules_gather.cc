@@ -1,6 +1,4 @@
-#include <algorithm>
 
-#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"

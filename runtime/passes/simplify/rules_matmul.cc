@@ -148,8 +148,8 @@ absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
 
 namespace {
 
-// One slice of a constant whose slices along dim 0 are all equal, where `other` has the same size
-// along it: an Expand made the copies, and was folded.
+// Returns one slice of a constant whose slices along dim 0 are all equal, where `other` has the
+// same size along it: an Expand made the copies, and was folded.
 ValueId WithoutCopies(Graph& graph, ValueId value, const Shape& other) {
   const Tensor* constant = KnownConstant(graph, value);
   if (constant == nullptr || constant->shape().size() != other.size() || other[0] < 2 ||
@@ -166,7 +166,7 @@ ValueId WithoutCopies(Graph& graph, ValueId value, const Shape& other) {
       "", Tensor::Make(dtype, shape, [&](void* to) { std::memcpy(to, data, bytes); }));
 }
 
-// A constant of which all slices along dim `dim` are equal has one of them.
+// Returns whether all slices of a constant along dim `dim` are equal.
 bool RepeatsAlong(const Tensor& constant, size_t dim) {
   const absl::Span<const int64_t> shape = constant.shape();
   const int64_t outer = NumElements(shape.first(dim)), copies = shape[dim];

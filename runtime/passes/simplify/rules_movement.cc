@@ -7,6 +7,7 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/maps/map_rules.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather_op.h"
@@ -41,7 +42,7 @@ bool IsTraining(const Graph& graph, const Node& node) {
   return !training.has_value() || *training != 0;
 }
 
-// Every step is 1, so that equal shapes mean that everything is taken.
+// Returns whether every step is 1, so that equal shapes mean that everything is taken.
 bool TakesEverythingInOrder(const Graph& graph, const Node& slice) {
   if (slice.input(4) == kNone) return true;
   const Tensor* steps = KnownConstant(graph, slice.input(4));
@@ -143,7 +144,7 @@ absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
 
 namespace {
 
-// When the dims that hold more than one element keep their order, no element moves.
+// Returns whether no element moves: dims of more than one element keep their order.
 bool MovesNothing(const Shape& in, const std::vector<int64_t>& perm) {
   int64_t last = -1;
   for (const int64_t axis : perm) {
@@ -265,7 +266,7 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
 
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const bool reduces = FactsOf(node.op).rows == RowRule::kReduction;
+  const bool reduces = FactsOf(node.op).map == ops::ReduceMap;
   if (!reduces || node.outputs.size() != 1) return kNone;
   const Node* expand = graph.ProducerIf(node.inputs[0], ExpandOp::kName);
   const Tensor* axes = node.input(1) == kNone ? nullptr : KnownConstant(graph, node.inputs[1]);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxMoves = 8;
 
-// One known scale for all, with which every number of steps is told from the next.
+// Returns whether one known scale holds for all, and tells every number of steps from the next.
 bool HasPlainScale(const Graph& graph, const Node& node) {
   if (!IsFloat32(graph, node.input(1)) || node.attributes.Int("block_size", 0) != 0) return false;
   const std::optional<double> scale = KnownScalar(graph, node.inputs[1]);

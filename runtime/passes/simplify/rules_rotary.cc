@@ -87,7 +87,7 @@ absl::StatusOr<ValueId> TurnNeighbours(Graph& graph, ValueId x, const Caches& ta
   return AddReshape(graph, both, shape);
 }
 
-// The same where the first half belongs to the second.
+// Rotates halves where the first half belongs to the second.
 absl::StatusOr<ValueId> TurnHalves(Graph& graph, ValueId x, const Caches& tables) {
   const int64_t size = ShapeOf(graph, x)->back();
   ASSIGN_OR_RETURN(const ValueId cosine, Joined(graph, {tables.cosine, tables.cosine}));

@@ -24,7 +24,7 @@ std::unique_ptr<Pass> WidenHalf();
 std::unique_ptr<Pass> FoldConstants();
 // Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.
 std::unique_ptr<Pass> PrepareParameters();
-// Equal constants, equal parameter expressions and equal nodes become one.
+// Merges equal constants, equal parameter expressions and equal nodes.
 std::unique_ptr<Pass> MergeCommon();
 // Nodes that no output needs are removed.
 std::unique_ptr<Pass> EliminateDead();

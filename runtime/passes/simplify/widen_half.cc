@@ -38,7 +38,7 @@ bool IsMovement(const Node& node) {
   return row != nullptr && !row->Has(kDataDependent) && FactsOf(*row).OnlyMoves();
 }
 
-// Every number of it is one of either half.
+// Returns whether every number of it is one of either half.
 bool IsExactInHalf(DType dtype) {
   return dtype == DType::kBool || dtype == DType::kInt8 || dtype == DType::kUInt8;
 }
@@ -258,15 +258,10 @@ class Widening {
   bool changed_ = false;
 };
 
-class WidenHalfPass : public Pass {
- public:
-  absl::string_view name() const override { return "widen_half"; }
-
-  absl::StatusOr<bool> Run(Graph& graph) const override { return Widening(graph).Run(); }
-};
+absl::StatusOr<bool> WidenHalfIn(Graph& graph) { return Widening(graph).Run(); }
 
 }  // namespace
 
-std::unique_ptr<Pass> WidenHalf() { return std::make_unique<WidenHalfPass>(); }
+std::unique_ptr<Pass> WidenHalf() { return PassOf("widen_half", WidenHalfIn); }
 
 }  // namespace reprise

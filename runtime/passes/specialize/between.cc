@@ -139,7 +139,7 @@ absl::Status MoveValue(const Lines& lines, const Value& high, Value& value) {
   return absl::OkStatus();
 }
 
-// The shapes of results follow from the operands, and are those that the lines have said.
+// Checks that the shapes of results follow from the operands, and are the ones on the lines.
 absl::Status CheckShapes(Graph& graph) {
   for (const NodeId id : graph.NodeIds()) {
     std::vector<std::optional<Shape>> said;

@@ -66,7 +66,7 @@ def pictures(count, shape, seed=1):
 
 
 def embeddings(answers):
-    """The mean of positions, or what a model has pooled itself."""
+    """Returns the mean of positions, or the vector that a model has pooled itself."""
     pooled = np.array([one.reshape(-1, WIDTH).mean(0) for one in answers], dtype=np.float64)
     return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
 
@@ -89,7 +89,7 @@ def cosine(a, b):
 
 
 def map_figures(answers, truth):
-    """Of a map of probabilities, or of boxes and scores of a detector."""
+    """Returns figures of a map of probabilities, or of boxes and scores of a detector."""
     pairs = [(x.astype(np.float64), y.astype(np.float64)) for x, y in zip(answers, truth)]
     return {"least cosine": min(cosine(a, b) for a, b in pairs),
             "largest difference / largest element": max(np.abs(a - b).max() / np.abs(b).max()
@@ -97,7 +97,7 @@ def map_figures(answers, truth):
 
 
 def sequence_figures(answers, truth):
-    """Of scores of classes at each place of a line of text."""
+    """Returns figures of scores of classes at each place of a line of text."""
     same = total = 0
     classes = CLASSES_OF_TEXT
     figures = map_figures(answers, truth)
@@ -186,7 +186,7 @@ def compare(name, path, asked, output, figures, python):
 
 
 def scores_of(url, texts):
-    """The log-probabilities of a text's tokens, and the most probable next one at each place."""
+    """Returns the log-probabilities of a text's tokens, and the most probable next one at each place."""
     values, best = [], []
     for text in texts:
         reply = requests.post(f"{url}/v1/completions", timeout=600, json={

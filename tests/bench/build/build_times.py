@@ -17,7 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build/bench_build"
 HEAD = "part\tCPU seconds\tpeak MB"
-REST = "links, archives, generators, cargo"  # what no launcher saw
+REST = "links, archives, generators, cargo"  # steps that no launcher saw
 FIGURES = pathlib.Path(__file__).parent / "figures.tsv"
 YARDSTICK = "\n".join(f"#include <{header}>" for header in (
     "algorithm", "chrono", "filesystem", "functional", "map", "random", "regex", "string", "thread",

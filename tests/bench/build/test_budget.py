@@ -12,7 +12,7 @@ from testing.daemon import BUILD, SOURCE
 
 FOLDER = SOURCE / "tests/bench/build"
 MOST = 1.1  # of the budget
-SLACK_S = 1.0  # what the figure of a small room moves by when nothing changed
+SLACK_S = 1.0  # the figure of a small room moves by this when nothing changed
 MOST_UNMEASURED = 0.1  # of all targets
 TOTALS = ["programs", "programs and tests"]
 
@@ -24,7 +24,7 @@ def read(name):
 
 
 def beyond(figures, budget):
-    """What figures has more of than budget allows, by part: seconds and the most that they may be, on the
+    """Returns the parts whose figures are above the budget: seconds and the most that they may be, on the
     machine of figures."""
     speed = figures["yardstick"] / budget["yardstick"]
     limits = {part: budget.get(part, 0.0) * speed * MOST + (0 if part in TOTALS else SLACK_S) for part in figures}

@@ -29,7 +29,7 @@ def messages(k):
 
 
 def events(daemon, path, body):
-    """The times at which the events of a stream come."""
+    """Returns the times at which the events of a stream come."""
     connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=600)
     connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse()

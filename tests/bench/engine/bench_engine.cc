@@ -36,7 +36,6 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/machine_peak.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/silent_observer.h"
 #include "tests/bench/trace.h"
 
 namespace {
@@ -44,10 +43,21 @@ namespace {
 using nlohmann::json;
 using namespace reprise;  // a program of its own
 
-class PrintingModelObserver final : public SilentModelObserver {
+class PrintingModelObserver final : public ModelObserver {
  public:
   explicit PrintingModelObserver(json& captures) : captures_(captures) {}
-  void OnCompile(const CompileRecord& record) override {
+  void On(const ModelEvent& event) override {
+    std::visit(OfEvent{[this](const CompileRecord& record) { Print(record); },
+                       [](const ReferenceLaunch& launch) {
+                         std::cerr << "reference kernel: " << launch.op << " at " << launch.node
+                                   << "\n";
+                       },
+                       [](const auto&) {}},
+               event);
+  }
+
+ private:
+  void Print(const CompileRecord& record) {
     const CapturePhases& phases = record.phases;
     std::cerr << "compile " << record.bucket << " specialize " << phases.specialize_ns / 1000
               << " us, passes " << phases.passes_ns / 1000 << ", plan " << phases.plan_ns / 1000
@@ -60,11 +70,7 @@ class PrintingModelObserver final : public SilentModelObserver {
          {"prepare_us", phases.prepare_ns / 1000},
          {"prime_us", phases.prime_ns / 1000}});
   }
-  void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
-    std::cerr << "reference kernel: " << op << " at " << node << "\n";
-  }
 
- private:
   json& captures_;
 };
 

@@ -1,4 +1,4 @@
-"""What this machine can do, and the least time that a row's work takes on it."""
+"""Measures the limits of this machine, and the least time that a row's work takes on it."""
 
 import dataclasses
 import pathlib
@@ -22,7 +22,7 @@ class Work:
     bytes: float
 
     def floor_s(self, rates, threads=1):
-        """Operations divide among threads; what memory gives is taken to grow with them as well,
+        """Divides operations among threads; memory's bandwidth is taken to grow with them as well,
         which favours the floor."""
         return max(self.operations / (rates.gflops * 1e9 * threads),
                    self.bytes / (rates.gbytes * 1e9 * threads))
@@ -51,7 +51,7 @@ def measure(build, model, shape):
 
 
 def step_work(shape, pasts, scored=None):
-    """One step of a new token at each of `pasts` positions; `scored` of them go through the head.
+    """Returns the work of one step of a new token at each of `pasts` positions; `scored` of them go through the head.
 
     The weights are read once, each cache once; scores and weighted sums are two operations for each
     number of a key and a value."""
@@ -65,7 +65,7 @@ def step_work(shape, pasts, scored=None):
 
 
 def prompt_work(shape, length):
-    """A whole prompt in one step: its cache is written, and read where it lies near."""
+    """Returns the work of a whole prompt in one step: its cache is written, and read where it lies near."""
     work = step_work(shape, list(range(length)), 1)
     cached = 2 * 4 * shape["layers"] * shape["kv_heads"] * shape["size"]
     return Work(work.operations, shape["weight_bytes"] + cached * length)

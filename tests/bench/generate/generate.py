@@ -136,7 +136,7 @@ class Bench:
         self.show(row, title, "new tokens a second", {name: new / s for name, s in seconds.items()}, new / least, False)
 
     def served_row(self, row, sides):
-        """The daemon over gRPC beside what each side makes of such prompts in its own process."""
+        """Compares the daemon over gRPC with each side's own process on such prompts."""
         a = self.arguments
         tokens, daemon = a.answer, served.Served(self.folder, 2)
 

@@ -1,4 +1,4 @@
-"""Whether the sides say what the weights say: onnxruntime with the same weights as float32."""
+"""Whether the sides agree with the weights: onnxruntime with the same weights as float32."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ AGREE = 0.97  # of the positions, for sides that round activations
 
 
 def judge_greedy(made, expected, scores):
-    """What is wrong with `made`, and at how many positions the scores were compared; "" if nothing."""
+    """Returns the faults of `made`, and at how many positions the scores were compared; "" if none."""
     for position, (ours, theirs) in enumerate(zip(made, expected)):
         if ours != theirs:
             best = np.sort(scores[position])[-2:]
@@ -24,7 +24,7 @@ def judge_greedy(made, expected, scores):
 
 
 def check(folder, ours, peers, prompts, tokens, peer_tokens):
-    """Prints what was compared; whether all of it is within its bound."""
+    """Prints the comparisons; returns whether all of them are within their bounds."""
     stepper = Stepper(str(folder / "float32.onnx"))
     truths = [stepper.greedy(prompt, tokens) for prompt in prompts]
     del stepper

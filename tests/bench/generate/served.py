@@ -70,7 +70,7 @@ class Served:
         self.root.cleanup()
 
     def load(self, clients, requests, tokens, seed):
-        """What `reprise bench --generate` says; no two requests of a run have a prompt in common."""
+        """Returns the report of `reprise bench --generate`; no two requests of a run have a prompt in common."""
         out = self.daemon.reprise(
             "bench", "decoder", "--generate", "--json", "--concurrency", clients, "--requests", requests,
             "--warmup", 1, "--lengths", f"lognormal:{MEDIAN},{SIGMA},{LOW},{HIGH}",

@@ -6,11 +6,11 @@ import subprocess
 
 
 class Unavailable(Exception):
-    """A side that is not there, or cannot do what it was asked; the text says why."""
+    """A side that is not there, or cannot do a task; the text says why."""
 
 
 class Reprise:
-    """Each question is a process of its own; what it measures begins when the model is loaded."""
+    """Asks each question in a process of its own; its measurements begin when the model is loaded."""
 
     name = "reprise"
 

@@ -7,10 +7,10 @@ model.onnx         as onnxruntime's model builder writes decoders: GroupQueryAtt
 float32.onnx       the same with the products' weights as float32
 model.gguf         the same for llama.cpp and OpenVINO GenAI
 genai_config.json  for onnxruntime-genai
-shape.json         what a token costs, and prompts of real words
+shape.json         the cost of a token, and prompts of real words
 
 A block of Q4_1 begins at any number, one of MatMulNBits at a whole multiple of its scale. So blocks
-are rounded anew, to scales that float16 holds, and what came out is put into model.gguf as well.
+are rounded again, to scales that float16 holds, and the result is put into model.gguf as well.
 """
 
 import json
@@ -50,7 +50,7 @@ def round_four_bits(tensor):
 
 
 def split_eight_bits(tensor):
-    """The same of Q8_0, which MatMulNBits holds as it is."""
+    """Splits blocks of Q8_0, which MatMulNBits holds as they are."""
     blocks = np.asarray(tensor.data).reshape(tensor.data.shape[0], -1, 34)
     scales = blocks[..., 0:2].copy().view("<f2")[..., 0].astype(np.float32)
     numbers = (blocks[..., 2:].copy().view(np.int8).astype(np.int16) + 128).astype(np.uint8)
@@ -119,7 +119,7 @@ class Writer:
 
 
 def add_decoder(w):
-    """All nodes; the names and shapes of the graph's inputs and outputs."""
+    """Adds all nodes; returns the names and shapes of the graph's inputs and outputs."""
     float32, int64, int32 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
     inputs = [("input_ids", int64, ["batch_size", "sequence_length"]),
               ("attention_mask", int64, ["batch_size", "total_sequence_length"])]

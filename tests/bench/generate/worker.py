@@ -6,10 +6,10 @@ python worker.py llama.cpp|openvino-genai|onnxruntime-genai FOLDER THREADS
       -> {"prompt_ns": ..., "step_ns": ..., "ns": ...}, until the first token of all prompts, the median
     of a step after it, and all
     {"op": "forced", "prompt": [id, ...], "ids": [id, ...]}
-      -> {"ids": [...]}, the best token at each position where those of `ids` stood
+      -> {"ids": [...]}, the best token at each position in place of `ids`
     {"op": "memory"} -> {"rss_kb": ...}
 
-All are greedy and end after N tokens, whatever these are. FOLDER is what weights.py writes.
+All are greedy and end after N tokens, whatever these are. weights.py writes FOLDER.
 """
 
 import json
@@ -56,7 +56,7 @@ class LlamaCpp:
         self.vocabulary = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self.model))
 
     def compute(self, rows):
-        """The best token of each of `rows` (id, position, sequence, whether it is wanted)."""
+        """Computes the best token of each of `rows` (id, position, sequence, whether it is wanted)."""
         best = []
         for begin in range(0, len(rows), self.BATCH):
             part = rows[begin:begin + self.BATCH]
@@ -190,7 +190,7 @@ def answer(peer, command):
 
 
 def guarded(action):
-    """What `action` answers; whatever a peer throws becomes an answer too, and the bench goes on."""
+    """Returns the answer of `action`; whatever a peer throws becomes an answer too, and the bench goes on."""
     try:
         return action()
     except Exception as error:

@@ -1,8 +1,8 @@
 """Images per second, from files to normalised batches: `reprise feed --load-only` beside Pillow with NumPy in
-worker processes, which is what torchvision's loader does, and torchvision's own DataLoader where it is installed.
+worker processes, as torchvision's loader does, and torchvision's own DataLoader where it is installed.
 Same files, same transforms, as many workers as threads; sides in turns, by medians.
 
-The time of `reprise` is the one that it prints, without the start of its process; that of the others begins when
+The time of `reprise` is the one that it prints, without the start of its process; the others' begins when
 their workers stand and have loaded a batch.
 """
 
@@ -39,7 +39,7 @@ def make_images(folder, count, kind, size):
 
 
 def load(path):
-    """What torchvision's transforms do to an image of Pillow's."""
+    """Applies torchvision's transforms to an image of Pillow's."""
     with Image.open(path) as image:
         image = image.convert("RGB")
     width, height = image.size

@@ -407,8 +407,8 @@ void BenchUnpacked(Isa isa, double seconds) {
   }
 }
 
-// One sequence of all 12 heads, read out of a fused Q-K-V product. OpenBLAS does the two products
-// of each head and no softmax.
+// Measures one sequence of all 12 heads, read out of a fused Q-K-V product. OpenBLAS does the two
+// products of each head and no softmax.
 void BenchAttention(Isa isa, double seconds) {
   const AttentionKernels& kernels =
       isa.Covers(Isa::kAmx) ? *TileAttentionKernelsFor(isa) : AttentionKernelsFor(isa);

@@ -22,7 +22,7 @@ from testing.daemon import Daemon  # noqa: E402
 from testing.inference import infer, tensors  # noqa: E402
 from testing.repository import Repository  # noqa: E402
 
-# The widths are those of the models that are named, with a few of their layers: all layers of a
+# The widths are the named models' own, with a few of their layers: all layers of a
 # stack are alike. Each has the shape of a request.
 MODELS = {
     "wav2vec2-base": (lambda: windows.wav2vec(False, 768, 512, windows.WHOLE_STACK, (128, 16), 3, 12),
@@ -44,7 +44,7 @@ def parameter(key, value):
 
 
 def configs(shape):
-    """One bucket of the size that is sent, and no padding."""
+    """Makes one bucket of the size that is sent, and no padding."""
     image = len(shape) == 4 and shape[1] == 3
     if image:
         live = "".join(parameter(f"buckets.{axis}", shape[dim])
@@ -58,7 +58,7 @@ def configs(shape):
 
 
 def cpu_ns(pid):
-    """How long all threads of a process have run."""
+    """Returns how long all threads of a process have run."""
     return sum(int((task / "schedstat").read_text().split()[0])
                for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
 

@@ -1,7 +1,7 @@
-"""Who waits for a capture, through the real daemon and seeded traces of lengths.
+"""Counts the requests that wait for a capture, through the real daemon and seeded traces of lengths.
 
-See tests/bench/misses/run. Each trace goes to a fresh daemon; the first half of the requests is what it
-learns from, the second is called settled. The daemon has limits of memory, and is sampled four times a
+See tests/bench/misses/run. Each trace goes to a fresh daemon, which learns from the first half of the
+requests; the second half is called settled. The daemon has limits of memory, and is sampled four times a
 second.
 
   waited     answers that say `captured` or `waited`
@@ -9,7 +9,7 @@ second.
              enough; of `exact`, a model that may not be padded, one of that very size
   captures   in all, and of the settled half: it is to be 0
   worst ms   of the requests that did not wait, in the settled half, beside their p50 and p99
-  MB         the most at any sample: recipes, arenas, what eager runs prepare, and how much the process
+  MB         the most at any sample: recipes, arenas, the ops prepared by eager runs, and how much the process
              had grown since it was ready; beside the sum of the limits
 """
 
@@ -37,7 +37,7 @@ from testing.metrics import Scrape  # noqa: E402
 from testing.repository import MINILM, Repository  # noqa: E402
 
 LIMITS_MB = {"recipe-cache": 64, "arena": 512, "eager-cache": 16}
-# What a process takes beside: buffers of requests, the allocator's slack.
+# Other memory of a process: buffers of requests, the allocator's slack.
 SLACK_MB = 48
 TRACES = ["squad", "chat", "lumpy", "drift", "new", "exact"]
 
@@ -82,7 +82,7 @@ class Sampler:
 
 
 class Run:
-    """The requests of one trace, and what was said of each."""
+    """The requests of one trace, and the answers about each."""
 
     def __init__(self, daemon, inputs_of, exact):
         self._daemon, self._inputs_of, self._exact = daemon, inputs_of, exact

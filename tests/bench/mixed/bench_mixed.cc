@@ -42,18 +42,19 @@ class CountingObserver final : public Observer {
   class ForOne final : public ModelObserver {
    public:
     ForOne(Counts& counts, size_t axis) : counts_(counts), axis_(axis) {}
-    void OnCompile(const CompileRecord&) override { ++counts_.compiles; }
-    void OnReplay(const ReplayRecord& record) override {
-      ++counts_.replays;
-      counts_.valid += record.axes[axis_].valid;
-      counts_.padded += record.axes[axis_].padded;
-    }
-    void OnRequestLengths(absl::Span<const int64_t>) override {}
-    void OnCacheRequest(bool) override {}
-    void OnCacheSize(int64_t, int64_t) override {}
-    void OnEviction(EvictionReason) override {}
-    void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
-      std::cerr << "reference kernel: " << op << " at " << node << "\n";
+    void On(const ModelEvent& event) override {
+      std::visit(OfEvent{[this](const CompileRecord&) { ++counts_.compiles; },
+                         [this](const ReplayRecord& record) {
+                           ++counts_.replays;
+                           counts_.valid += record.axes[axis_].valid;
+                           counts_.padded += record.axes[axis_].padded;
+                         },
+                         [](const ReferenceLaunch& launch) {
+                           std::cerr << "reference kernel: " << launch.op << " at " << launch.node
+                                     << "\n";
+                         },
+                         [](const auto&) {}},
+                 event);
     }
 
    private:

@@ -1,7 +1,7 @@
-"""Overload: goodput, latency of what was accepted and of what was refused, and memory.
+"""Overload: goodput, latency of accepted and of refused requests, and memory.
 
 The client speaks HTTP/1.1 over connections of its own with one request that was encoded before, so
-that it takes little of the machine; its share of a core is limited and reported. Capacity is what a
+that it takes little of the machine; its share of a core is limited and reported. Capacity is the rate that a
 closed loop gets. Then requests are sent at their times, whether earlier ones were answered or not.
 """
 
@@ -27,7 +27,7 @@ CLIENT_SHARE = 0.5  # of a core
 
 
 def encoded(length):
-    """The bytes of one request."""
+    """Returns the bytes of one request."""
     inputs = []
     for name, value in text_inputs(NAMES, 1, length, np.random.default_rng(7)).items():
         tensor = tritonclient.http.InferInput(name, value.shape, "INT64")
@@ -119,7 +119,7 @@ async def offer(connections, rate, seconds):
 
 
 def cpu_seconds(daemon):
-    """The CPU time that the daemon has taken."""
+    """Returns the CPU time that the daemon has taken."""
     stat = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -16,7 +16,7 @@ PAUSE = 0.2  # seconds: threads of the side before spin for a while when its cal
 
 
 def options(description, models):
-    """What the programs of models with random weights have in common; `models`: names, by default all."""
+    """Parses the flags that the programs of models with random weights share; `models`: names, by default all."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--engine", required=True)
     parser.add_argument("--model", required=True, help="the folder of the models")
@@ -28,8 +28,8 @@ def options(description, models):
 
 
 def compare(arguments, cases, peers=lambda model: PEERS):
-    """A table line for each call. `cases(model)`: labels and inputs (arrays, in the model's order); `peers(model)`:
-    those of PEERS that run it."""
+    """Prints a table line for each call. `cases(model)`: labels and inputs (arrays, in the model's order);
+    `peers(model)`: the PEERS that run it."""
     warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
     cap = ["--max-isa", arguments.max_isa] if arguments.max_isa else []

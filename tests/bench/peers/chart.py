@@ -13,7 +13,7 @@ def text(x, y, words, size=12, anchor="start", colour="#333"):
 
 
 def svg(run):
-    """The SVG text of what peers.py writes as JSON."""
+    """Returns the SVG text of the JSON that peers.py writes."""
     sides = [name for name in run["lines"][0]["median_ms"] if name in COLOURS]
     most = max(line["median_ms"][side] / line["floor_ms"] for line in run["lines"] for side in sides)
     scale = WIDTH / most

@@ -1,4 +1,4 @@
-"""What loading, a new length and a capture cost, in time and memory: Reprise beside its peers.
+"""The cost of loading, of a new length and of a capture, in time and memory: Reprise beside its peers.
 
 See tests/bench/peers/run --costs. Each side is a process of its own that has served nothing before.
 """
@@ -76,7 +76,7 @@ def main():
             side = Side(name, command)
             loaded = rss(side)
             if name == "reprise padded":
-                # Buckets, not lengths, are what it captures: they are there first.
+                # It captures buckets, not lengths: they are there first.
                 for bucket in (16, 32, 64, 128, 256):
                     side.ask(op="time", inputs=make_inputs(folder, 1, bucket, 1))
             ratio, lost = new_lengths(side, folder, lengths)

@@ -88,7 +88,7 @@ def build_fused(shape):
     def norm(x, added):
         names = g.node("SkipSimplifiedLayerNormalization", x, added, g.const(np.ones(width)), outputs=4,
                        epsilon=1e-5, **microsoft)
-        g.nodes[-1].output[1:3] = ["", ""]  # the mean and its like, which nobody asks for
+        g.nodes[-1].output[1:3] = ["", ""]  # the mean and its like, which nothing reads
         return names[0], names[3]
 
     counted = g.node("Sub", g.reduce_sum("attention_mask", 1, keepdims=0), g.const(1, np.int64))

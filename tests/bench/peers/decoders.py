@@ -1,6 +1,6 @@
 """Steps of decoders beside the peers: one new token, the cache comes with the request.
 
-See tests/bench/peers/run --decoders. The models are those of decoder_models.py, with random weights.
+See tests/bench/peers/run --decoders. The models are made by decoder_models.py, with random weights.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def main():
                 np.ones((rows, past + 1), np.int64),
                 *(rng.standard_normal(cache, np.float32) for _ in range(2 * shape.layers))]
 
-    # OpenVINO takes the past of GroupQueryAttention for a buffer with room for what comes.
+    # OpenVINO takes the past of GroupQueryAttention for a buffer with room for more.
     compare(arguments, cases, lambda model: PEERS[:1] if MODELS[model].fused else PEERS)
 
 

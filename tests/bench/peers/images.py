@@ -1,6 +1,6 @@
 """Image models beside the peers.
 
-See tests/bench/peers/run --images. The models are those of image_models.py, with random weights.
+See tests/bench/peers/run --images. The models are made by image_models.py, with random weights.
 """
 
 import numpy as np

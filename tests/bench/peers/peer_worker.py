@@ -30,8 +30,8 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    """`static`: one model a shape, compiled outside of what is timed. `as_shipped`: its own choice
-    of precision, for what it is worth; else float32 as the other sides."""
+    """`static`: one model a shape, compiled outside of the timed calls. `as_shipped`: its own choice
+    of precision, whatever it is; else float32 as the other sides."""
 
     def __init__(self, model, threads, static, as_shipped):
         import openvino as ov
@@ -69,7 +69,7 @@ class OpenVino:
 
 
 def batches(names, command):
-    """The inputs of every call that a trace becomes."""
+    """Returns the inputs of every call that a trace becomes."""
     rng = np.random.default_rng(7)
     lengths, window, batch = command["lengths"], command["window"], command["batch"]
     for first in range(0, len(lengths), window):

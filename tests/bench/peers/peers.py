@@ -43,9 +43,9 @@ def make_inputs(folder, rows, length, seed):
 
 
 def compare(folder, sides, inputs, quantized):
-    """The largest |x - onnxruntime| of the first output, over 1e-4 + 1e-4 |onnxruntime|, by side: at
+    """Returns the largest |x - onnxruntime| of the first output, over 1e-4 + 1e-4 |onnxruntime|, by side: at
     most 1 is float32. Of a quantised model |x - onnxruntime| over |onnxruntime|, of whole outputs:
-    either nearly 0, or a number fell to the other side when it was rounded, and all behind it too."""
+    either nearly 0, or a number fell to the other side when it was rounded, and all that follow it too."""
     answers = {}
     for side in sides:
         prefix = str(folder / f"out.{side.name}")

@@ -19,7 +19,7 @@ import nbits
 
 
 class Sentences(CalibrationDataReader):
-    """What ranges are found with: ids of tokens, all of which count."""
+    """The inputs by which ranges are found: ids of tokens, all of which count."""
 
     def __init__(self, model):
         random = np.random.default_rng(0)

@@ -1,12 +1,12 @@
-"""How much faster a call becomes with two threads, beside what the peers gain from them.
+"""How much faster a call becomes with two threads, beside the gains of the peers from them.
 
 See tests/bench/peers/run. A side with one thread and one with two take turns within every round, so
-that a busy machine hurts both alike. Where two CPUs share a core nobody can double: the best peer's
+that a busy machine hurts both alike. Where two CPUs share a core no side can double: the best peer's
 own gain on the same machine is the measure.
 
 With --busy other processes want the CPUs meanwhile, as neighbours of a container do: a second thread
 that the system does not run must not make a call slower than one thread does it. Times are then
-means of a turn, as calls that wait for a CPU are what is looked for.
+means of a turn, as calls that wait for a CPU are the ones to find.
 """
 
 import argparse

@@ -49,7 +49,7 @@ def busy_share():
 
 
 def warn_if_busy():
-    """The share of busy_share(), after a warning if it will disturb what is measured."""
+    """Returns the share of busy_share(), after a warning if it will disturb the measurements."""
     busy = busy_share()
     if busy > 0.2:
         print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")

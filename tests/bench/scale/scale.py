@@ -14,7 +14,7 @@ MS_FIXED, MS_PER_TOKEN = 0.25, 0.09  # all-MiniLM-L6-v2 in float32 on one thread
 
 
 def lengths(rng):
-    """As mixed texts: a median of 30 tokens, some hundreds at the most."""
+    """Draws lengths of mixed texts: a median of 30 tokens, some hundreds at the most."""
     return min(512, max(4, round(math.exp(rng.gauss(math.log(30), 0.8)))))
 
 
@@ -42,7 +42,7 @@ class Server:
         return self.free
 
     def utilization(self, now, window=1000.0):
-        """Its share of the last second: what a load report says."""
+        """Returns its share of the last second, as a load report has it."""
         self.busy = [(b, e) for b, e in self.busy if e > now - window]
         return sum(max(0.0, min(e, now) - max(b, now - window)) for b, e in self.busy) / window
 

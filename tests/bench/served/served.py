@@ -1,4 +1,4 @@
-"""The daemon beside its peers: what one client waits, and what CPU time a request costs.
+"""The daemon beside its peers: how long one client waits, and how much CPU time a request costs.
 
 See tests/bench/served/run. Peers run in process: nothing is sent to them. Sides take turns.
 """
@@ -48,7 +48,7 @@ def serve(folder, model, *flags):
 
 
 def raw_inputs(folder, length, rng):
-    """One request of full length as the peers read it and as a client sends it."""
+    """Makes one request of full length as the peers read it and as a client sends it."""
     arrays = text_inputs(NAMES, 1, length, rng, 20000)
     files = []
     for name, array in arrays.items():

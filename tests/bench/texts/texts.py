@@ -1,7 +1,7 @@
 """CPU time of a text: the server's /v1/embeddings beside onnxruntime with the package `tokenizers`, on the
 same model and texts, sides in turns, by medians. Run it by `tests/bench/texts/run`.
 
-The server's time is that of its process; the client's, which asks with a request of many texts, is shown
+The server's time is its process's; the client's, which asks with a request of many texts, is shown
 apart. The peer is asked in the way that people write it: tokenize a batch, pad it, run, pool.
 """
 

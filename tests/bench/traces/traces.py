@@ -1,4 +1,4 @@
-"""Replays seeded traces of lengths through the real daemon: what its own buckets waste beside others.
+"""Replays seeded traces of lengths through the real daemon: the waste of its own buckets beside others'.
 
 See tests/bench/traces/run. For each trace there is a daemon whose buckets follow the traffic (`auto`),
 daemons whose boundaries are fixed (the offline optimum of the measured requests, powers of two, multiples
@@ -9,9 +9,9 @@ from the 1001st after the drift on. The daemons take turns at 100 requests each,
 machine does meets all of them alike; `auto` has had all requests before, the fixed ones enough of them to
 have their recipes.
 
-  elements  computed, over what the best 8 boundaries compute when every request is alone
-  time      of replays, over that of the daemon that has those boundaries
-  p99 ms    of requests; `after drift` is that of the 1000 requests that follow it
+  elements  computed, over the elements of the best 8 boundaries when every request is alone
+  time      of replays, over the time of the daemon that has those boundaries
+  p99 ms    of requests; `after drift`: of the 1000 requests that follow it
   compiles  in the measured requests
 """
 
@@ -77,7 +77,7 @@ def make_traces(seed):
 
 
 def optimum(lengths, most):
-    """The boundaries of least padding, by dynamic programming."""
+    """Returns the boundaries of least padding, by dynamic programming."""
     sizes, counts = np.unique(lengths, return_counts=True)
     n = len(sizes)
     before = np.concatenate([[0], np.cumsum(counts)])
@@ -108,7 +108,7 @@ def percentiles(lengths):
 
 
 def parameters_of(side, lengths):
-    """What config.pbtxt says; no more than that is what users do without one."""
+    """Returns the text of config.pbtxt; users without one get no more than this."""
     if side == "packed":
         return {}
     buckets = {
@@ -125,7 +125,7 @@ def parameters_of(side, lengths):
 
 
 class Side:
-    """A daemon, and what was asked of it."""
+    """A daemon, and the requests sent to it."""
 
     def __init__(self, name, folder, model, parameters, names, clients):
         self.name, self._names, self._clients = name, names, clients
@@ -160,7 +160,7 @@ class Side:
         return took
 
     def learn(self, lengths, drifts):
-        """The requests before those that are measured."""
+        """Sends the requests before the measured ones."""
         if self.name not in ("auto", "packed"):
             self.send(lengths[-WARM_FIXED:])
         elif drifts:
@@ -201,7 +201,7 @@ def p99_ms(took):
 
 
 def replay(names, sides, model, lengths, clients, drifts):
-    """Side -> what it did with the measured requests."""
+    """Maps each side to its results for the measured requests."""
     with contextlib.ExitStack() as stack:
         running = []
         for name in sides:
@@ -218,7 +218,7 @@ def replay(names, sides, model, lengths, clients, drifts):
 
 
 class Bars:
-    """What was promised, and what came of it."""
+    """Prints each promise and whether it was kept."""
 
     def __init__(self):
         self.rows = []

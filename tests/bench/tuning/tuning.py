@@ -1,10 +1,10 @@
 """How much tuning costs the requests that arrive meanwhile, through the real daemon.
 
 See tests/bench/tuning/run. The daemon has one core and the load another. Requests of one length keep
-coming while 20 other buckets are captured behind the traffic and tuned. Three sides, taken in turns: nothing
+coming while 20 other buckets are captured in the background and tuned. Three sides, taken in turns: nothing
 happens; the buckets are captured and not tuned (reprise.tune: off); they are captured and tuned. Of each:
 latencies from the moment when the buckets are asked for until the last is done (of the first side: as
-long), the time until then, and the ratio of the p99 to that of the first side.
+long), the time until then, and the ratio of the p99 to the first side's.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from testing.repository import MINILM, PADDED, PARAPHRASE, Repository  # noqa: E
 
 LENGTHS = list(range(16, 337, 16))
 MEASURED_S = 2  # at least, also where everything is done before
-SERVED = 128  # the length of the requests; the other 20 are what is captured and tuned
+SERVED = 128  # the length of the requests; the other 20 are captured and tuned
 
 
 def config(tune):

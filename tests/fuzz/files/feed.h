@@ -13,8 +13,8 @@ bool FeedOnnx(absl::string_view bytes);  // a model file: the importer
 bool FeedLoad(absl::string_view bytes);  // a model file: all that loading does
 bool FeedGguf(absl::string_view bytes);  // a GGUF file: members, tensors, the graph it stands for
 bool FeedGraphText(absl::string_view bytes);  // the text form of a graph
-// The payload of a record of the recipe store, after a checksum that fits: as a recipe that binds
-// again, as a bundle, as timed kernels, as the text for people.
+// Feeds the payload of a record of the recipe store, after a checksum that fits: as a recipe that
+// binds again, as a bundle, as timed kernels, as the text for people.
 bool FeedRecord(absl::string_view bytes);
 
 }  // namespace reprise::fuzz

@@ -7,7 +7,7 @@
 namespace reprise::fuzz {
 
 std::vector<std::string> RareGraphTexts();
-// One for each way in which a text is no graph.
+// Returns one for each way in which a text is no graph.
 std::vector<std::string> RefusedGraphTexts();
 
 }  // namespace reprise::fuzz

@@ -7,7 +7,7 @@
 
 namespace reprise::fuzz {
 
-// Each as the bytes of an ONNX file.
+// Returns each as the bytes of an ONNX file.
 std::vector<std::string> OddModels();
 
 }  // namespace reprise::fuzz

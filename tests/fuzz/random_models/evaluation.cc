@@ -9,11 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/certify/numbers.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "tests/fuzz/random_models/tensor_numbers.h"
 
 namespace reprise::fuzz {
 namespace {

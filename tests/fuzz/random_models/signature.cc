@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/certify/numbers.h"
 #include "runtime/graph/graph.h"
+#include "tests/fuzz/random_models/tensor_numbers.h"
 
 namespace reprise::fuzz {
 namespace {

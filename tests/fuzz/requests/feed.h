@@ -11,8 +11,8 @@ namespace reprise::fuzz {
 // Returns whether the bytes were taken; refusing them is no fault.
 bool FeedConfig(absl::string_view text);      // config.pbtxt, strict and lenient
 bool FeedConfigJson(absl::string_view json);  // the configuration of a load, as JSON
-// The body of an inference over HTTP after two bytes, the smaller one first: how many bytes of it
-// are JSON. 0: all of it, and the request does not say.
+// Feeds the body of an inference over HTTP after two bytes, the smaller one first: how many bytes
+// of it are JSON. 0: all of it, and the request does not say.
 bool FeedRest(absl::string_view bytes);
 bool FeedGrpc(absl::string_view bytes);  // the message of an inference, serialised
 

@@ -21,7 +21,7 @@ inference::ModelInferRequest Message(const std::string& datatype) {
   return message;
 }
 
-// One element in the field where the datatype belongs; FP16 has none.
+// Adds one element in the field where the datatype belongs; FP16 has none.
 void AddContents(const std::string& datatype, int64_t value,
                  inference::InferTensorContents& contents) {
   if (datatype == "BOOL") contents.add_bool_contents(true);

@@ -57,8 +57,8 @@ absl::Status Encode(const Tokenizer& tokenizer, absl::string_view text,
   return absl::OkStatus();
 }
 
-// The files stand one after another, each but the last with a zero at its end. A sentencepiece
-// model, which has zeros of its own, is alone.
+// Returns the files, which stand one after another, each but the last with a zero at its end. A
+// sentencepiece model, which has zeros of its own, is alone.
 TokenizerFiles FilesOf(absl::string_view bytes) {
   TokenizerFiles files;
   const auto head = static_cast<uint8_t>(bytes[0]);

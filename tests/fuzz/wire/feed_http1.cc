@@ -69,7 +69,7 @@ class Client {
     return ReadAll(socket_, fed.answer) && !broken;
   }
 
-  // A large answer goes in several steps.
+  // Reads on: a large answer goes in several steps.
   bool ReadOn(Fed& fed) {
     for (size_t before = SIZE_MAX; before != fed.answer.size();) {
       before = fed.answer.size();

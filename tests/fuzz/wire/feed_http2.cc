@@ -103,13 +103,13 @@ class Host final : public Http2StreamHost, public std::enable_shared_from_this<H
     }
     if (!received || session_->IsOver()) End();
   }
-  // As a server that drains.
+  // Leaves as a server that drains.
   void Leave() {
     if (session_ == nullptr) return;
     session_->streams() > 0 ? session_->BeginGoAwayWithAnswer() : session_->BeginGoAway();
     Flush();
   }
-  // As a connection does when its client is silent: calls that took too long end.
+  // Waits as a connection does when its client is silent: calls that took too long end.
   void Wait() {
     if (session_ == nullptr) return;
     session_->Ping();

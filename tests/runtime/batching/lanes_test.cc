@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class LanesTest : public SchedulerTest {
  protected:
-  // An item that fills a batch.
+  // Submits an item that fills a batch.
   std::shared_ptr<FakeItem> SubmitFor(const std::shared_ptr<TestQueue>& queue, uint64_t share,
                                       double weight = 1, uint64_t priority = 0) {
     auto item = Item(absl::StrCat("of ", share), 8, 128);

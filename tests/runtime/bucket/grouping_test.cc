@@ -152,7 +152,7 @@ TEST(GroupingPropertyTest, SingleRowsAreGroupedAsCheaplyAsCanBe) {
   }
 }
 
-// A queue is emptied as the scheduler does it: the batch of the one that waited longest, then the
+// Empties a queue as the scheduler does: the batch of the one that waited longest, then the
 // rest is looked at again.
 double NsToEmpty(std::vector<WaitingRequest> waiting, const ReplayCost& cost,
                  const GroupingLimits& limits) {

@@ -80,8 +80,8 @@ AxisFinding FindInFlatHeads(absl::string_view rest) {
                      .small_size = 12,
                      .large_size = 20,
                      .step = 2,
-                     .guards = {{"mask", 0}},
-                     .masks = {"mask"}});
+                     .fills = {{"mask", 0}},
+                     .live = {"mask"}});
 }
 
 TEST(AxisFlowMapsTest, LinesOfSeveralMapsAreProvedWhereEachRowIsMovedByItsOwnEnds) {

@@ -48,7 +48,7 @@ class EngineTest : public testing::Test {
   Response Run(const TokenRequest& tokens) {
     return engine().RunOne(model(), tokens.request, *fixture_->stream);
   }
-  // All of `tokens` in one replay.
+  // Runs all of `tokens` in one replay.
   std::vector<Response> RunTogether(const std::vector<const TokenRequest*>& tokens) {
     BatchPlan plan(model());
     std::vector<const Request*> requests;

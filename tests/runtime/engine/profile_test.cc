@@ -55,7 +55,7 @@ TEST(ProfileTest, LaunchesAndReplaysAreTimedApart) {
   EXPECT_THAT(table, ContainsRegex("whole replay +2 +1.0 +0.7 +0.3 +70 %"));
 }
 
-// A launch that doubles values of the arena in place.
+// Doubles values of the arena in place.
 void DoubleInPlace(const LaunchArgs& args) { *static_cast<float*>(args.operands[1]) *= 2; }
 
 TEST(RunLaunchTest, EveryRunBeginsWithWhatEarlierLaunchesLeft) {

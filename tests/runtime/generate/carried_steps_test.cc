@@ -15,7 +15,7 @@ class Carrier {
  public:
   explicit Carrier(const Model& model) : model_(model) { Keep({}); }
 
-  // One row of new tokens after the past.
+  // Asks with one row of new tokens after the past.
   const Request& Ask(const std::vector<int64_t>& ids) {
     ids_ = ids;
     request_.inputs.clear();
@@ -75,7 +75,7 @@ class CarriedStepsTest : public GeneratorTest {
     stream_ = *std::move(made);
   }
 
-  // Both clients' requests in one batch, where there are two.
+  // Runs both clients' requests in one batch, where there are two.
   std::vector<std::vector<float>> Run(std::vector<Carrier*> clients,
                                       const std::vector<std::vector<int64_t>>& ids) {
     std::vector<const Request*> requests;

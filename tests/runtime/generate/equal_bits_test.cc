@@ -2,8 +2,6 @@
 // request has computed their prefix, and however steps cut their prompts; rounded too.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/generate/generator_fixture.h"
 

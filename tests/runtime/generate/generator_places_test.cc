@@ -1,7 +1,6 @@
 // Which requests are served: clients that do not read, keys with more than their share, priorities.
 #include <gmock/gmock.h>
 
-#include "absl/strings/str_cat.h"
 #include "tests/runtime/generate/generator_fixture.h"
 
 namespace reprise {

@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// A step of 32 us, and 1 us for each token after 16.
+// Returns the time of a step: a step of 32 us, and 1 us for each token after 16.
 int64_t Ns(int64_t tokens) { return 32000 + 1000 * (tokens > 16 ? tokens - 16 : 0); }
 
 TEST(StepTimesTest, TimesBetweenTwoSizesAreALine) {

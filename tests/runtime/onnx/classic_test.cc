@@ -24,7 +24,7 @@ ModelBuilder Builder() {
   return builder;
 }
 
-// A tree of one question and two leaves.
+// Adds a tree of one question and two leaves.
 onnx::NodeProto& Stump(ModelBuilder& builder) {
   auto& node =
       builder.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}, "stump", kClassicDomain);

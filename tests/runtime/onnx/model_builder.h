@@ -22,7 +22,7 @@ class ModelBuilder {
   onnx::ModelProto& model() { return model_; }
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
-  // A dim is a number ("3"), a symbol ("batch") or unnamed ("").
+  // Sets the type: a dim is a number ("3"), a symbol ("batch") or unnamed ("").
   static void SetType(onnx::ValueInfoProto* info, const std::string& name, int type,
                       const std::vector<std::string>& dims) {
     info->set_name(name);
@@ -120,7 +120,7 @@ inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
   for (const std::string& value : values) attribute->add_strings(value);
 }
 
-// A subgraph as attribute `name`.
+// Adds a subgraph as attribute `name`.
 inline onnx::GraphProto& AddBranch(onnx::NodeProto& node, const std::string& name) {
   auto* attribute = node.add_attribute();
   attribute->set_name(name);

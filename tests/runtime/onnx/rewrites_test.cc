@@ -96,12 +96,13 @@ TEST(RewriteTest, FunctionsOfTheModelAreInlined) {
   EXPECT_THAT(text, HasSubstr("%y: ? = Neg("));
 }
 
-// A field that the messages which we are built with may not know.
+// Sets a field that the messages which we are built with may not know.
 void SetNewField(google::protobuf::Message& message, int number, const std::string& bytes) {
   message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(number, bytes);
 }
 
-// A function `mine.Act` of one node over its input, as an exporter of format version 10 writes it.
+// Adds a function `mine.Act` of one node over its input, as an exporter of format version 10 writes
+// it.
 onnx::FunctionProto& AddFunction(ModelBuilder& builder, const std::string& op,
                                  const std::string& overload = "") {
   auto& function = *builder.model().add_functions();

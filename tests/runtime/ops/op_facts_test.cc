@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
+#include "runtime/ops/maps/map_rules.h"
 #include "tests/runtime/ops/op_testing.h"
 
 namespace reprise {
@@ -60,23 +60,6 @@ TEST(OpFactsTest, WhatIsNeverNegativeIsNot) {
   EXPECT_GT(seen, 40);  // Most of these ops take such operands.
 }
 
-TEST(OpFactsTest, WhatNeverFallsDoesNot) {
-  int seen = 0;
-  for (const OpRow& row : AllOps()) {
-    if (!FactsOf(row).Is(kNeverFalls)) continue;
-    SCOPED_TRACE(std::string(row.name));
-    const Shape shape = {64};
-    std::vector<float> rising(64);
-    for (size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<float>(i) * 0.21f - 6;
-    const auto results = RunOp(row.name, {F32(shape, rising)});
-    ASSERT_TRUE(results.ok()) << results.status();
-    const std::vector<double> values = (*results)[0].ToDoubles();
-    EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
-    ++seen;
-  }
-  EXPECT_GE(seen, 17);
-}
-
 // An op that only moves elements makes nothing that its operands do not hold.
 TEST(OpFactsTest, WhatMovesElementsMakesNone) {
   const Tensor x = Floats({2, 3, 4}, -0.5f, 3);
@@ -117,7 +100,7 @@ TEST(OpFactsTest, FactsAgreeWithEachOther) {
     const OpFacts& facts = FactsOf(row);
     // Traits say it already: a rule next to them would not be asked.
     if (row.Has(kView) || row.Has(kElementwise)) {
-      EXPECT_EQ(facts.rows, RowRule::kMixes);
+      EXPECT_EQ(facts.map, nullptr);
       EXPECT_EQ(facts.packing, PackRule::kNone);
     }
     EXPECT_EQ(row.Has(kView), row.Has(kView) && facts.elements == Elements::kSame);
@@ -126,16 +109,16 @@ TEST(OpFactsTest, FactsAgreeWithEachOther) {
       EXPECT_NE(FindOp(facts.becomes), nullptr) << facts.becomes;
     }
     if (facts.axis != 0) {
-      EXPECT_TRUE(facts.rows != RowRule::kMixes || facts.packing != PackRule::kNone);
+      EXPECT_TRUE(facts.map != nullptr || facts.packing != PackRule::kNone);
     }
   }
-  EXPECT_EQ(FactsOf("no op").rows, RowRule::kMixes);
+  EXPECT_EQ(FactsOf("no op").map, nullptr);
 }
 
 // A new op is a row, a kernel, a plan and a test: everything else about it stands in its row.
 TEST(OpFactsTest, DetIsBatchedPackedAndBoundedByItsRowAlone) {
   const OpFacts& facts = FactsOf("Det");
-  EXPECT_EQ(facts.rows, RowRule::kLastDims);
+  EXPECT_EQ(facts.map, ops::DetMap);
   EXPECT_EQ(facts.packing, PackRule::kLastDims);
   EXPECT_EQ(facts.growth, Growth::kReduces);
   EXPECT_TRUE(facts.Is(kHeavy));

@@ -20,7 +20,7 @@ std::vector<float> Logs(const std::vector<double>& probabilities) {
   return scores;
 }
 
-// Every beam has the same row. Ids 0, 1, 2 and the stop id 3.
+// Steps all beams: every beam has the same row. Ids 0, 1, 2 and the stop id 3.
 void StepAll(BeamSearch& search, const std::vector<double>& probabilities) {
   const std::vector<float> scores = Logs(probabilities);
   for (int64_t beam = 0; beam < search.live(); ++beam) {

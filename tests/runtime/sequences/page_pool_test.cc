@@ -68,5 +68,60 @@ TEST(PagePoolTest, TheLeastRecentlyUsedPageOnWhichNoneBuildsIsEvictedFirst) {
   EXPECT_EQ(pool->Take(), kNoPage);
 }
 
+struct Told {
+  bool stored;
+  uint64_t content, before;
+  Ids ids;
+};
+
+std::unique_ptr<PagePool> TellingPool(int64_t pages, std::vector<Told>& told) {
+  auto pool = PagePool::Create({.page_bytes = 256,
+                                .positions = 2,
+                                .max_pages = pages,
+                                .on_change = [&told](const PageChange& change) {
+                                  told.push_back({change.stored, change.content, change.before,
+                                                  Ids(change.ids.begin(), change.ids.end())});
+                                }});
+  EXPECT_TRUE(pool.ok());
+  return *std::move(pool);
+}
+
+TEST(PagePoolTest, ChangesAreToldByContentWhicheverPagesHaveIt) {
+  std::vector<Told> first, second;
+  {
+    const auto pool = TellingPool(3, first);
+    const PageId root = pool->Register(pool->Take(), kNoPage, {}, Ids{1, 2});
+    const PageId leaf = pool->Register(pool->Take(), root, {}, Ids{3, 4});
+    pool->Register(pool->Take(), root, {}, Ids{3, 4});  // the same: nothing is new
+    ASSERT_EQ(first.size(), 2);
+    EXPECT_EQ(first[0].ids, Ids({1, 2}));
+    EXPECT_EQ(first[0].before, 0);
+    EXPECT_EQ(first[1].before, first[0].content);
+    EXPECT_NE(first[1].content, first[0].content);
+    EXPECT_NE(first[0].content, 0);
+    while (pool->holders(leaf) > 0) pool->Drop(leaf);
+    pool->Drop(root);
+    // Others take the memory of both: the one that builds on the other goes first.
+    for (int i = 0; i < 3; ++i) ASSERT_NE(pool->Take(), kNoPage);
+    ASSERT_EQ(first.size(), 4);
+    EXPECT_FALSE(first[2].stored || first[3].stored);
+    EXPECT_EQ(first[2].content, first[1].content);
+    EXPECT_EQ(first[3].content, first[0].content);
+  }
+  EXPECT_EQ(first.size(), 4);
+  {
+    const auto pool = TellingPool(8, second);
+    pool->Register(pool->Take(), kNoPage, {.key = 1}, Ids{1, 2});
+    pool->Take();
+    const PageId root = pool->Register(pool->Take(), kNoPage, {}, Ids{1, 2});
+    pool->Register(pool->Take(), root, {}, Ids{3, 4});
+    ASSERT_EQ(second.size(), 3);
+    EXPECT_NE(second[0].content, first[0].content) << "of another key";
+    EXPECT_EQ(second[1].content, first[0].content);
+    EXPECT_EQ(second[2].content, first[1].content);
+  }
+  EXPECT_EQ(second.size(), 6) << "a pool that ends has no pages";
+}
+
 }  // namespace
 }  // namespace reprise

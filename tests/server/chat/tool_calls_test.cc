@@ -21,7 +21,7 @@ struct Read {
   std::vector<std::pair<std::string, std::string>> calls;  // name, arguments
 };
 
-// The text in parts of `size` bytes.
+// Reads the text in parts of `size` bytes.
 Read ReadAll(const ToolForm& form, const std::string& text, size_t size) {
   const ArgumentTypes types(kTools);
   ToolCallReader reader(form, types);

@@ -59,6 +59,17 @@ TEST_F(RouterTest, FirstRouteThatFitsAnswersAndSlashesAtTheEndMeanNothing) {
   EXPECT_EQ(Ask("GET", "//").body, "/");
 }
 
+TEST_F(RouterTest, EndOfASegmentIsNoPartOfItsVariable) {
+  Add("POST", "/models/{model}:predict");
+  EXPECT_EQ(Ask("POST", "/models/a%3Ab:predict").body, "/models/{model}:predict");
+  EXPECT_THAT(parts_, ElementsAre(Pair("model", "a:b")));
+  EXPECT_EQ(Ask("POST", "/models/a%3apredict/").body, "/models/{model}:predict");
+  EXPECT_THAT(parts_, ElementsAre(Pair("model", "a")));
+  for (const char* path : {"/models/:predict", "/models/a", "/models/a:predict:"}) {
+    EXPECT_EQ(Ask("POST", path).status, 405) << path;
+  }
+}
+
 TEST_F(RouterTest, HeadIsAnsweredAsGet) { EXPECT_EQ(Ask("HEAD", "/").status, 200); }
 
 TEST_F(RouterTest, UnknownPathIsNotFoundByName) {
@@ -102,6 +113,8 @@ TEST_F(RouterTest, ErrorsBelowV1AreOpenAis) {
   const auto body = nlohmann::json::parse(Ask("GET", "/v1/embeddings").body);
   EXPECT_EQ(body["error"]["code"], "method_not_supported");
   EXPECT_TRUE(nlohmann::json::parse(Ask("GET", "/v2/v1").body)["error"].is_string());
+  const auto predict = nlohmann::json::parse(Ask("PUT", "/v1/models/m:predict").body);
+  EXPECT_TRUE(predict["error"].is_string());
 }
 
 }  // namespace

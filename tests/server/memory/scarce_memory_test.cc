@@ -69,8 +69,8 @@ class ScarceMemory {
 
 class ScarceMemoryTest : public InferenceTest {
  protected:
-  // A short request and one that is split in two, in one queue, and then as many replays as they
-  // take, where `count` allocations succeed. Whether any failed.
+  // Runs a short request and one that is split in two, in one queue, and then as many replays as
+  // they take, where `count` allocations succeed. Whether any failed.
   bool RunWith(int64_t count, bool all) {
     auto one = Make(1, 20), split = Make(40, 16);
     bool failed = false;

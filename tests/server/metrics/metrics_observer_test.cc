@@ -47,8 +47,8 @@ TEST_F(MetricsObserverTest, CertificatesAreThereUnlessPaddingIsSwitchedOff) {
 
 TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {
   const AxisElements axes[] = {{.valid = 2, .padded = 0}, {.valid = 40, .padded = 24}};
-  model->OnReplay(
-      {.bucket = "b2_s32", .duration_ns = 2'000'000, .rows = 2, .requests = 2, .axes = axes});
+  model->On(ReplayRecord{
+      .bucket = "b2_s32", .duration_ns = 2'000'000, .rows = 2, .requests = 2, .axes = axes});
   ExpectLine("reprise_replays_total{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 1");
   ExpectLine("reprise_replays_total{bucket=\"b1_s16\",model=\"bert\",version=\"2\"} 0");
   ExpectLine(
@@ -62,7 +62,7 @@ TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {
 
 TEST_F(MetricsObserverTest, PaddingIsCountedByAxisAndBucketWithTheTimeItTook) {
   const AxisElements axes[] = {{.valid = 2}, {.valid = 40, .padded = 24, .wasted_ns = 750'000'000}};
-  model->OnReplay({.bucket = "b2_s32", .rows = 2, .saved_capture = true, .axes = axes});
+  model->On(ReplayRecord{.bucket = "b2_s32", .rows = 2, .saved_capture = true, .axes = axes});
   const std::string rest = "model=\"bert\",version=\"2\"}";
   ExpectLine(
       absl::StrCat("reprise_bucket_elements_total{axis=\"sequence\",bucket=\"b2_s32\",kind="
@@ -78,8 +78,8 @@ TEST_F(MetricsObserverTest, BucketsInForceAreAnnouncedWithWhatTheyAreWorth) {
   report.state.expected_waste = 0.125;
   report.state.drift = 0.75;
   report.state.changes = 2;
-  model->OnBuckets(report, {"b1_s24"});
-  model->OnBuckets(report, {"b1_s24"});
+  model->On(BucketsInForce{report, {"b1_s24"}});
+  model->On(BucketsInForce{report, {"b1_s24"}});
   const std::string rest = "model=\"bert\",version=\"2\"}";
   ExpectLine(absl::StrCat("reprise_replays_total{bucket=\"b1_s24\",", rest, " 0"));
   ExpectLine(absl::StrCat("reprise_bucket_waste_ratio{kind=\"actual\",", rest, " 0.25"));
@@ -90,17 +90,17 @@ TEST_F(MetricsObserverTest, BucketsInForceAreAnnouncedWithWhatTheyAreWorth) {
 }
 
 TEST_F(MetricsObserverTest, CompileCountsUnderItsReasonWithItsTime) {
-  model->OnCompile({.reason = CompileReason::kEvicted, .phases = {.bind_ns = 500'000'000}});
+  model->On(CompileRecord{.reason = CompileReason::kEvicted, .phases = {.bind_ns = 500'000'000}});
   ExpectLine("reprise_compiles_total{model=\"bert\",reason=\"evicted\",version=\"2\"} 1");
   ExpectLine("reprise_compile_duration_seconds_sum{model=\"bert\",version=\"2\"} 0.5");
 }
 
 TEST_F(MetricsObserverTest, CacheEventsReachTheirSeries) {
-  model->OnCacheRequest(true);
-  model->OnCacheRequest(false);
-  model->OnCacheRequest(false);
-  model->OnCacheSize(3, 4096);
-  model->OnEviction(EvictionReason::kExactLimit);
+  model->On(CacheLookup{true});
+  model->On(CacheLookup{false});
+  model->On(CacheLookup{false});
+  model->On(CacheSize{3, 4096});
+  model->On(RecipeEviction{EvictionReason::kExactLimit});
   ExpectLine(
       "reprise_cache_requests_total{model=\"bert\",outcome=\"hit\",tier=\"memory\",version=\"2\"} "
       "1");
@@ -115,22 +115,22 @@ TEST_F(MetricsObserverTest, CacheEventsReachTheirSeries) {
 
 TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
   const int64_t sizes[] = {1, 17};
-  model->OnRequestLengths(sizes);
-  model->OnReferenceKernel("Erf", "node_7");
+  model->On(RequestLengths{sizes});
+  model->On(ReferenceLaunch{"Erf", "node_7"});
   ExpectLine(
       "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"16\"} 0");
   ExpectLine(
       "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"32\"} 1");
   ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
   ExpectLine("reprise_withheld_answers_total{model=\"bert\",version=\"2\"} 0");
-  model->OnWithheldAnswer();
+  model->On(WithheldAnswer{});
   ExpectLine("reprise_withheld_answers_total{model=\"bert\",version=\"2\"} 1");
 }
 
 TEST_F(MetricsObserverTest, NodesAtCutsAndSectionsBehindThemAreCounted) {
-  model->OnEagerNode("NonZero", 500'000'000);
-  model->OnEagerNode("NonZero", 500'000'000);
-  model->OnSection(2'000'000'000);
+  model->On(EagerNodeRun{"NonZero", 500'000'000});
+  model->On(EagerNodeRun{"NonZero", 500'000'000});
+  model->On(SectionRun{2'000'000'000});
   ExpectLine("reprise_eager_nodes_total{model=\"bert\",op=\"NonZero\",version=\"2\"} 2");
   ExpectLine("reprise_eager_seconds_total{model=\"bert\",op=\"NonZero\",version=\"2\"} 1");
   ExpectLine("reprise_section_runs_total{model=\"bert\",version=\"2\"} 1");
@@ -145,7 +145,7 @@ TEST_F(MetricsObserverTest, AxisThatLosesItsCertificateIsSeen) {
                         name, "\",version=\"2\"} 1");
   };
   ExpectLine(verdict("proved"));
-  model->OnQuarantine(0);
+  model->On(Quarantine{0});
   ExpectLine(series + "0");
   ExpectLine(verdict("refused"));
   EXPECT_THAT(catalogue.Scrape(), Not(HasSubstr(verdict("proved"))));

@@ -86,7 +86,7 @@ class SequenceTableTest : public ::testing::Test {
     }
     return asked;
   }
-  // The model answers `state`.
+  // Lets the model answer `state`.
   static void Finish(Asked& asked, char state) {
     InferResult result;
     result.response.outputs = {{.shape = {4}, .bytes = std::string(16, state)}};

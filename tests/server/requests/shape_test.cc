@@ -59,7 +59,7 @@ TEST_F(ShapeTest, ShapesOfPartsAreThoseThatMeasuringEachWouldGive) {
   EXPECT_EQ(rows, 40);
 }
 
-// Every row of the answer speaks of every other row, so that no request is split.
+// Makes a model: every row of the answer speaks of every other row, so that no request is split.
 ModelBuilder Similarities() {
   ModelBuilder b;
   b.Input("x", {"batch", "4"}).Output("y");

@@ -47,6 +47,47 @@ TEST(JsonTensorTest, FlatAndNestedListsAreTheSame) {
   EXPECT_EQ(Elements("[7]", "INT32", {}).value(), Bytes<int32_t>({7}));
 }
 
+TEST(JsonTensorTest, NestedElementsHaveTheListsOfTheirShapeAndNoOthers) {
+  const auto nested = [](const std::string& json, const std::string& datatype,
+                         std::vector<int64_t> shape) -> absl::StatusOr<std::string> {
+    simdjson::dom::parser parser;
+    const simdjson::padded_string padded(json);
+    simdjson::dom::element root;
+    EXPECT_EQ(parser.parse(padded).get(root), simdjson::SUCCESS) << json;
+    std::string bytes;
+    const absl::Status status = AppendNestedElements(root, datatype, shape, bytes);
+    if (!status.ok()) return status;
+    return bytes;
+  };
+  EXPECT_EQ(nested("7", "INT32", {}).value(), Bytes<int32_t>({7}));
+  EXPECT_EQ(nested("[[1,2],[3,4]]", "INT32", {2, 2}).value(), Bytes<int32_t>({1, 2, 3, 4}));
+  EXPECT_FALSE(nested("[1,2,3,4]", "INT32", {2, 2}).ok());
+  EXPECT_EQ(nested(R"([{"b64":"AAE="},"a"])", "BYTES", {2}).value(),
+            std::string("\2\0\0\0\0\1\1\0\0\0a", 11));
+  EXPECT_THAT(nested(R"([{"b64":"AAE"}])", "BYTES", {1}).value(), testing::SizeIs(6));
+  EXPECT_FALSE(nested(R"([{"b64":"?"}])", "BYTES", {1}).ok());
+  EXPECT_FALSE(nested(R"([{"b65":"AAE="}])", "BYTES", {1}).ok());
+  EXPECT_FALSE(nested(R"([{"b64":"AAE="}])", "INT8", {1}).ok());
+  EXPECT_FALSE(Elements(R"([{"b64":"AAE="}])", "BYTES", {1}).ok()) << "Triton's protocol has none";
+}
+
+TEST(JsonTensorTest, NestedJsonHasTheListsOfItsShape) {
+  const auto nested = [](const std::string& bytes, const std::string& datatype,
+                         std::vector<int64_t> shape) {
+    std::string json;
+    AppendNestedJson(bytes, datatype, shape, json);
+    return json;
+  };
+  EXPECT_EQ(nested(Bytes<int16_t>({1, 2, 3, 4, 5, 6}), "INT16", {1, 3, 2}),
+            "[[[1,2],[3,4],[5,6]]]");
+  EXPECT_EQ(nested(Bytes<float>({1.5}), "FP32", {}), "1.5");
+  EXPECT_EQ(nested("", "FP32", {2, 0}), "[[],[]]");
+  EXPECT_EQ(nested("", "FP32", {0, 2}), "[]");
+  const std::string texts("\1\0\0\0a\0\0\0\0\2\0\0\0bc\1\0\0\0d", 20);
+  EXPECT_EQ(nested(texts, "BYTES", {2, 2}), R"([["a",""],["bc","d"]])");
+  EXPECT_EQ(nested(std::string("\2\0\0\0bc", 6), "BYTES", {}), R"("bc")");
+}
+
 TEST(JsonTensorTest, EveryDatatypeHasItsBytes) {
   EXPECT_EQ(Elements("[true,false,1]", "BOOL", {3}).value(), std::string("\1\0\1", 3));
   EXPECT_EQ(Elements("[-128]", "INT8", {1}).value(), Bytes<int8_t>({-128}));

@@ -9,7 +9,7 @@ from testing.speech import whisper
 
 
 def signal(count):
-    """As log_mel_test.cc makes it: two tones, one of them in bursts, and noise of a generator of its own."""
+    """Makes the signal of log_mel_test.cc: two tones, one of them in bursts, and noise of a generator of its own."""
     t = np.arange(count, dtype=np.float64) / whisper.RATE
     noise, state = np.zeros(count), 1
     for i in range(count):

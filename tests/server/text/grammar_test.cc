@@ -54,8 +54,8 @@ class GrammarTest : public ::testing::Test {
     return grammars_->Compile({.kind = kind, .text = text}, nullptr);
   }
 
-  // A text that is drawn from the tokens that may follow; "" and false where it has not ended in
-  // time.
+  // Samples a text that is drawn from the tokens that may follow; "" and false where it has not
+  // ended in time.
   bool Sample(const Grammar& of, std::mt19937& random, std::string& text) {
     auto grammar = of.Copy();
     EXPECT_TRUE(grammar.ok()) << grammar.status();

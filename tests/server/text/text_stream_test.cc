@@ -39,7 +39,8 @@ std::unique_ptr<Tokenizer> LoadJson(const Json& vocabulary, const Json& decoder,
   return *std::move(loaded);
 }
 
-// As Llama's: blanks are U+2581, bytes are "<0x0A>", and the first blank of a text goes.
+// Makes a tokenizer as Llama's: blanks are U+2581, bytes are "<0x0A>", and the first blank of a
+// text goes.
 std::unique_ptr<Tokenizer> Llama() {
   Json vocabulary = Json::object();
   int id = 0;
@@ -61,7 +62,7 @@ std::unique_ptr<Tokenizer> Llama() {
   return LoadJson(vocabulary, decoder, {"<s>", "</s>"});
 }
 
-// As GPT-2's: each byte is a letter.
+// Makes a tokenizer as GPT-2's: each byte is a letter.
 std::unique_ptr<Tokenizer> Gpt() {
   Json vocabulary = Json::object();
   int id = 0, next = 256;

@@ -22,7 +22,7 @@ std::string Packed(const std::string& text, int window_bits) {
   return packed;
 }
 
-// A part at a time.
+// Inflates a part at a time.
 absl::StatusOr<std::string> Inflate(absl::string_view encoding, const std::string& body,
                                     int64_t max_bytes) {
   constexpr int64_t kPart = 1000;

@@ -1,6 +1,6 @@
 """Decoders with the nodes that exporters write for forms of decoders.py that they have no place in.
 
-`make(form, ...)`, forms by what is special about them:
+`make(form, ...)`, forms by their special features:
 
   cut_tables   torch's exporter, Llama (also Mistral, Phi, GPT-NeoX): tables of cosines cut to past + new
                and looked up at places that are counted from the past
@@ -39,7 +39,7 @@ class Exported(Decoder):
         return self.dim(f"past_key_values.0.{name}", axis)
 
     def after_past(self, layer, rows, kind, shape, axis):
-        """A cache of three dims with `rows` after it; -1 in `shape` is the past."""
+        """Makes a cache of three dims with `rows` after it; -1 in `shape` is the past."""
         past, present = f"past_key_values.{layer}.{kind}", f"present.{layer}.{kind}"
         for values, name, length in ((self.inputs, past, "past"), (self.outputs, present, "total")):
             values.append((name, F32, [length if one == -1 else one for one in shape]))
@@ -69,7 +69,7 @@ class Exported(Decoder):
             return self.node("Gather", self.weight(self.context, self.hidden, scale=0.5), places)
         if self.form != "folded":
             return ""
-        # OPT counts what the mask shows, and begins at 2.
+        # OPT counts the tokens that the mask shows, and begins at 2.
         mask = "attention_mask"
         counted = self.node("Mul", self.node("CumSum", mask, self.const(1, np.int64)), mask)
         places = self.node("Sub", counted, self.const(1, np.int64))
@@ -176,7 +176,7 @@ class Exported(Decoder):
         k = self.after_past(layer, k, "key", ["batch_x_heads", size, -1], 2)
         v = self.after_past(layer, v, "value", ["batch_x_heads", -1, size], 1)
         scores = self.node("Mul", self.node("MatMul", q, k), self.const(size ** -0.5, np.float32))
-        # Slopes by head over what the mask counts, [batch * heads, 1, total].
+        # Slopes by head over the mask's counts, [batch * heads, 1, total].
         mask = self.node("Cast", "attention_mask", to=F32)
         counted = self.node("CumSum", mask, self.const(1, np.int64))
         counted = self.node("Mul", self.node("Sub", counted, self.const(1, np.float32)), mask)

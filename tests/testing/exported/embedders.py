@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from testing import models, tokenizer_kinds
 from testing.hub import HIDDEN, Folder
-from testing.hub_modules import Dense, Normalize, Pooling, write_modules
+from testing.hub.modules import Dense, Normalize, Pooling, write_modules
 from testing.vision import detectors
 
 IDENTITY = "torch.nn.modules.linear.Identity"
@@ -18,7 +18,7 @@ PREPROCESSOR = {"image_processor_type": "CLIPImageProcessor", "do_resize": True,
 
 
 def masked_model(path, words, **config):
-    """A masked language model: scores of each word for each token."""
+    """Makes a masked language model: scores of each word for each token."""
     folder = Folder(path, labels=[str(i) for i in range(words)], of_tokens=True)
     folder.write("config.json", {"architectures": ["BertForMaskedLM"], "model_type": "bert",
                                  "max_position_embeddings": 128, **config})
@@ -40,7 +40,7 @@ def splade_modules(folder, pooling=None, **config):
 
 
 def late(path, config, transformer=None, mask=None, marks=()):
-    """A model of late interaction, as it is saved by PyLate, or by sentence-transformers with `mask`."""
+    """Makes a model of late interaction, as it is saved by PyLate, or by sentence-transformers with `mask`."""
     tokenizer = tokenizer_kinds.wordpiece(True)
     tokenizer.add_special_tokens(list(marks))
     folder = Folder(path, tokenizer=tokenizer)
@@ -60,7 +60,7 @@ def late(path, config, transformer=None, mask=None, marks=()):
 
 
 def decoder(path, sentence_transformer=True):
-    """A decoder with inputs of cached keys and values that answers vectors."""
+    """Makes a decoder with inputs of cached keys and values that answers vectors."""
     folder = Folder(path)
     model = models.cached_decoder(vocabulary=folder.tokenizer.get_vocab_size(), size=8, width=HIDDEN)
     model.graph.node.append(helper.make_node("Identity", ["hidden"], ["last_hidden_state"]))
@@ -77,7 +77,7 @@ def decoder(path, sentence_transformer=True):
 
 
 def clip(path):
-    """A folder with the two sides of CLIP: vectors of texts, and of pictures the means of their channels."""
+    """Writes a folder with the two sides of CLIP: vectors of texts, and of pictures the means of their channels."""
     folder = Folder(path, file="onnx/text_model.onnx")
     model = onnx.load_from_string(folder.file.read_bytes())
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), "first"))
@@ -94,7 +94,7 @@ def clip(path):
 
 
 def clip_in_one_file(path):
-    """The same as one file, as optimum exports CLIP: both vectors, and how alike each text and each picture are."""
+    """Writes both as one file, as optimum exports CLIP: both vectors, and how alike each text and each picture are."""
     folder = clip(path)
     texts, pictures = (folder.path / f"onnx/{name}_model.onnx" for name in ("text", "vision"))
     model, vision = onnx.load(texts), onnx.compose.add_prefix(onnx.load(pictures), "vision/")

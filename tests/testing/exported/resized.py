@@ -7,7 +7,7 @@ from testing.windows import Net
 
 
 def model(shortest=96, longest=160, channels=8, best=20, size=2, seed=5, opset=13):
-    """One picture [3, height, width], resized so that its shorter side is `shortest` and its longer
+    """Makes one picture [3, height, width], resized so that its shorter side is `shortest` and its longer
     one at most `longest`, and padded to multiples of 8; two maps of strides 4 and 8, the coarse
     one doubled and added to the fine one, whose channels have shares of their own; a score and a box at each place of the fine one, the
     best of which are aligned on it and go through a layer, where no better one lies over them;

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 VOCABULARY = 96
 
-# What each architecture has beside a llama; `file`: members, without the architecture's name.
+# The members that each architecture has besides a llama's; `file`: members, without the architecture's name.
 FAMILIES = {
     "llama": dict(neighbours=True),
     "mistral": dict(arch="llama", neighbours=True, window=7),
@@ -243,7 +243,7 @@ class Decoder(Model):
         return turned if rest is None else self.node("Concat", turned, rest, axis=-1)
 
     def mask(self, window):
-        """What is added to scores [new, total]."""
+        """Makes the bias that is added to scores [new, total]."""
         query = self.node("Unsqueeze", self.positions, self.const([1]))
         key = self.node("Unsqueeze", self.node("Range", self.const(0, np.int64), self.total,
                                                self.const(1, np.int64)), self.const([0]))
@@ -304,7 +304,7 @@ class Decoder(Model):
         return self.linear(self.node("Mul", gate, up), at + "ffn_down")
 
     def windows(self):
-        """The window of each layer; 0: none."""
+        """Returns the window of each layer; 0: none."""
         window, period = self.f.get("window", 0), self.f.get("period")
         if period is None:
             return [window] * self.layers

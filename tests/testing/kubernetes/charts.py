@@ -33,7 +33,7 @@ def _helm():
 
 
 def texts(values=None, name="reprise", namespace="default"):
-    """The rendered templates by their files' names, without empty ones; raises what Helm refuses."""
+    """Returns the rendered templates by their files' names, without empty ones; raises Helm's refusals."""
     with _helm().Chart.load(CHART) as chart:
         chart.validate_schema(values)
         rendered = chart.render(values or {}, name=name, namespace=namespace)
@@ -43,18 +43,18 @@ def texts(values=None, name="reprise", namespace="default"):
 
 
 def objects(values=None, **arguments):
-    """The rendered objects."""
+    """Returns the rendered objects."""
     return [one for text in texts(values, **arguments).values() for one in yaml.safe_load_all(text) if one]
 
 
 def lint(values=None):
-    """The findings of `helm lint --strict`: (severity, text)."""
+    """Returns the findings of `helm lint --strict`: (severity, text)."""
     report = _helm().lint(str(CHART), values, strict=True)
     return [(message["severity"], message["error"]) for message in report["messages"]], report["errors"]
 
 
 def plain_manifest():
-    """The text of deploy/kubernetes/reprise.yaml."""
+    """Returns the text of deploy/kubernetes/reprise.yaml."""
     return HEADER + "---\n".join(text.strip() + "\n" for text in texts().values())
 
 

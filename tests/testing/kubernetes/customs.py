@@ -1,6 +1,6 @@
 """Custom resources, checked as the API server does by their definitions: types, bounds, and no unknown field.
 
-The definitions are those of the packages cloudcoil-models-*, which are made from the CRDs. They are classes of
+The definitions come from the packages cloudcoil-models-*, which are made from the CRDs. They are classes of
 pydantic with builders around them, for a Python newer than ours: only the fields are read, and unknown ones are
 refused.
 """
@@ -20,7 +20,7 @@ MODULES = {
 
 
 class Strict(pydantic.BaseModel):
-    """Refuses what the definition does not have; a number is no text."""
+    """Refuses fields that the definition does not have; a number is no text."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, populate_by_name=False)
 
@@ -34,7 +34,7 @@ class ObjectMeta(Strict):
 
 @functools.cache
 def definition(api_version, kind):
-    """The class of one kind."""
+    """Returns the class of one kind."""
     tree = ast.parse((TOOLS / MODULES[api_version, kind]).read_text())
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     wanted, waiting = {}, [kind]

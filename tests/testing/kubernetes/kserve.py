@@ -1,4 +1,4 @@
-"""Objects of KServe, checked as its Python package has their fields and types; those of Kubernetes in them are
+"""Objects of KServe, checked as its Python package has their fields and types; objects of Kubernetes in them are
 checked by the API server's schemas.
 
 Only the tables of the package are read: importing it takes a server's worth of other packages.

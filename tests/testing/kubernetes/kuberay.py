@@ -22,7 +22,7 @@ PROXY = "https://proxy.golang.org"
 
 
 def definition():
-    """The CustomResourceDefinition."""
+    """Returns the CustomResourceDefinition."""
     if not KEPT.is_file():
         with urllib.request.urlopen(f"{PROXY}/{MODULE}/@v/{VERSION}.zip", timeout=120) as answer:
             data = answer.read()
@@ -35,7 +35,7 @@ def definition():
 
 
 def strict(schema):
-    """A JSON schema of Kubernetes' dialect; an object with named fields has no others."""
+    """Makes a JSON schema of Kubernetes' dialect; an object with named fields has no others."""
     made = {key: value for key, value in schema.items() if key in (
         "type", "required", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems")}
     if schema.get("x-kubernetes-int-or-string"):

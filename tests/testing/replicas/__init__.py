@@ -1,1 +1,1 @@
-"""Several daemons, the proxies of deploy/proxies before them, and clients that count what they get."""
+"""Several daemons, the proxies of deploy/proxies before them, and clients that count their answers."""

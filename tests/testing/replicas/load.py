@@ -16,7 +16,7 @@ EXPECTED = 2 * INPUT + 1  # of models.elementwise
 
 
 def grpc_call(proxy, model="m"):
-    """(how the model is asked once, what closes the channel)."""
+    """Returns (how the model is asked once, how to close the channel)."""
     message = service_pb2.ModelInferRequest(model_name=model)
     message.inputs.add(name="x", datatype="FP32", shape=INPUT.shape)
     message.raw_input_contents.append(INPUT.tobytes())
@@ -32,7 +32,7 @@ def grpc_call(proxy, model="m"):
 
 
 def http_call(proxy, model="m"):
-    """The same over HTTP, with connections of each thread's own."""
+    """Makes the same over HTTP, with connections of each thread's own."""
     body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": list(INPUT.shape), "data": INPUT.ravel().tolist()}]}
     own = threading.local()
     sessions = []
@@ -51,7 +51,7 @@ def http_call(proxy, model="m"):
 
 
 def bert_call(proxy, length=64):
-    """A model that takes CPU time, over gRPC."""
+    """Asks a model that takes CPU time, over gRPC."""
     message = service_pb2.ModelInferRequest(model_name="bert")
     for name in ("input_ids", "attention_mask"):
         message.inputs.add(name=name, datatype="INT64", shape=[1, length])
@@ -67,7 +67,7 @@ CALLS = {"grpc": grpc_call, "http": http_call}
 
 @dataclasses.dataclass
 class Load:
-    """What the clients saw."""
+    """The results that the clients saw."""
 
     seconds: list = dataclasses.field(default_factory=list)
     errors: list = dataclasses.field(default_factory=list)

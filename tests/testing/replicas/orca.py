@@ -22,26 +22,26 @@ def from_bytes(text):
 
 
 def numbers(report):
-    """A message as {name: value}, entries of named metrics by named_metrics.NAME."""
+    """Returns a message as {name: value}, entries of named metrics by named_metrics.NAME."""
     found = {name: getattr(report, name) for name in NUMBERS}
     return {**found, **{f"named_metrics.{name}": value for name, value in report.named_metrics.items()}}
 
 
 def from_text(header):
-    """The same of a header "TEXT a=1, b=2"."""
+    """Returns the same of a header "TEXT a=1, b=2"."""
     pairs = re.fullmatch(r"TEXT (.*)", header).group(1).split(", ")
     return {name: float(value) for name, value in (pair.split("=") for pair in pairs)}
 
 
 def from_json(header):
-    """The same of a header 'JSON {"a": 1}'."""
+    """Returns the same of a header 'JSON {"a": 1}'."""
     found = json.loads(re.fullmatch(r"JSON (.*)", header).group(1))
     named = found.pop("named_metrics", {})
     return {**found, **{f"named_metrics.{name}": value for name, value in named.items()}}
 
 
 def stream(channel, interval_ms):
-    """The reports of xds.service.orca.v3.OpenRcaService."""
+    """Yields the reports of xds.service.orca.v3.OpenRcaService."""
     ask = channel.unary_stream("/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics",
                                request_serializer=orca_pb2.OrcaLoadReportRequest.SerializeToString,
                                response_deserializer=Report.FromString)

@@ -23,13 +23,13 @@ from testing.patience import wait_until
 FILES = SOURCE / "deploy/proxies"
 TOOLS = pathlib.Path(os.environ["REPRISE_CACHE"]) / "deploy-tools"
 SERVICE_CONFIG = FILES / "grpc_service_config.json"
-# What a client does that wants to hear at once of a server that stopped: deploy/README.md.
+# The settings of a client that wants to hear at once of a server that stopped: deploy/README.md.
 OPTIONS = [("grpc.experimental.enable_hedging", 1), ("grpc.keepalive_time_ms", 1000),
            ("grpc.http2.ping_timeout_ms", 500), ("grpc.http2.max_pings_without_data", 0)]
 
 
 def service_config(**changes):
-    """The file that ships, as an option of a channel."""
+    """Returns the file that ships, as an option of a channel."""
     return ("grpc.service_config", json.dumps({**json.loads(SERVICE_CONFIG.read_text()), **changes}))
 
 
@@ -58,7 +58,7 @@ class Proxy:
     LISTEN = None
 
     def configure(self):
-        """The text that ships, for these daemons."""
+        """Writes the text that ships, for these daemons."""
         text = (FILES / self.FILE).read_text()
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("#") and not any(
             int(found.group(1)) >= len(self._daemons) for found in re.finditer(self.REPLICA, line))]

@@ -43,7 +43,7 @@ class Cluster:
                             # Ray gives its processes a niceness of 15: on a busy machine they take minutes to start.
                             "RAY_worker_niceness": "0",
                             "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
-                            # A proxy would send to the other node only what its own has no room for.
+                            # A proxy would send to the other node only requests that its own has no room for.
                             "RAY_SERVE_PROXY_PREFER_LOCAL_NODE_ROUTING": "0",
                             # Other tests share this machine: memory is not Ray's to watch.
                             "RAY_memory_monitor_refresh_ms": "0",
@@ -63,10 +63,11 @@ class Cluster:
         try:
             self._start(self._cpus[0], *head)
             self.python("-c", "import ray; ray.init()")
-            for cpus in self._cpus[1:]:
+            # One after the other: several that start at once give up on a machine that is busy.
+            for count, cpus in enumerate(self._cpus[1:], 2):
                 self._start(cpus, f"--address={self.address}", f"--dashboard-agent-listen-port={free_ports(1)[0]}")
-            self.python("-c", "import ray, time; ray.init()\n"
-                        f"while sum(node['Alive'] for node in ray.nodes()) < {len(self._cpus)}: time.sleep(0.1)")
+                self.python("-c", "import ray, time; ray.init()\n"
+                            f"while sum(node['Alive'] for node in ray.nodes()) < {count}: time.sleep(0.1)")
         except BaseException as why:
             self.__exit__()
             raise AssertionError(f"{why}\n{self._log.read_text()[-4000:]}") from why

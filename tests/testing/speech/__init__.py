@@ -1,1 +1,1 @@
-"""Sound for tests: files, and a tiny Whisper with what it says of them."""
+"""Sound for tests: files, and a tiny Whisper with its transcripts of them."""

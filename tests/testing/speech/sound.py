@@ -1,4 +1,4 @@
-"""Sound files of samples, by libsndfile, and what they hold once they are read again."""
+"""Sound files of samples, by libsndfile, and their contents once they are read again."""
 
 import ctypes
 import pathlib
@@ -30,7 +30,7 @@ def _library():
 
 
 def encode(samples, rate=16000, kind="wav"):
-    """The bytes of a file with `samples`, [n] or [n, channels]."""
+    """Returns the bytes of a file with `samples`, [n] or [n, channels]."""
     samples = np.ascontiguousarray(samples, np.float32)
     channels = 1 if samples.ndim == 1 else samples.shape[1]
     library = _library()

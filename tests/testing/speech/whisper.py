@@ -1,7 +1,7 @@
-"""A folder with a tiny random Whisper as optimum exports it, and what it says of a sound, by numpy and onnxruntime.
+"""A folder with a tiny random Whisper as optimum exports it, and its transcript of a sound, by numpy and onnxruntime.
 
-The features are those of transformers' WhisperFeatureExtractor, the walk from window to window and the rules of
-times those of OpenAI's Whisper: both are written down here once more, after their definitions.
+The features are computed as transformers' WhisperFeatureExtractor does, the walk from window to window and the rules of
+times as OpenAI's Whisper does: both are written down here once more, after their definitions.
 """
 
 import json
@@ -92,7 +92,7 @@ class Whisper:
     def _write_files(self, folder):
         self.tokenizer.save(str(folder / "tokenizer.json"))
         (folder / "preprocessor_config.json").write_text(json.dumps(self.shape.config()))
-        # What the model's first files have: English and no times are forced, unless a request says otherwise.
+        # The members of the model's first files: English and no times are forced, unless a request says otherwise.
         (folder / "config.json").write_text(json.dumps(
             {"forced_decoder_ids": [[1, self.ids["en"]], [2, self.ids["transcribe"]], [3, self.ids["notimestamps"]]]}))
         facts = {"decoder_start_token_id": self.ids["startoftranscript"], "eos_token_id": self.ids["endoftext"],
@@ -107,7 +107,7 @@ class Whisper:
         (folder / "generation_config.json").write_text(json.dumps(facts))
 
     def _restrict(self, scores, made):
-        """The rules of times: WhisperTimeStampLogitsProcessor."""
+        """Applies the rules of times: WhisperTimeStampLogitsProcessor."""
         first, end = self.first_time, self.ids["endoftext"]
         scores[self.ids["notimestamps"]] = -np.inf
         last = bool(made) and made[-1] >= first
@@ -127,7 +127,8 @@ class Whisper:
             scores[:first] = -np.inf
 
     def decode(self, window, start, times):
-        """The ids of one window, without the one that ends them; `self.logprob` is the mean of their log-probabilities."""
+        """Returns the ids of one window, without the one that ends them; `self.logprob` is the mean of their
+        log-probabilities."""
         self.stepper.encode(features(window, self.shape))
         ids, past, made, logprobs = list(start), {}, [], []
         while len(start) + len(made) < encoder_decoders.POSITIONS:
@@ -146,7 +147,7 @@ class Whisper:
         return made
 
     def no_speech(self, window):
-        """The probability that nobody speaks in a window without a prompt."""
+        """Returns the probability of silence in a window without a prompt."""
         self.stepper.encode(features(window, self.shape))
         scores, _ = self.stepper.step([self.ids["startoftranscript"]], {})
         return math.exp(log_softmax(scores)[self.ids["nospeech"]])

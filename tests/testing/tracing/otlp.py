@@ -6,7 +6,7 @@ import threading
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _T = descriptor_pb2.FieldDescriptorProto
-# opentelemetry/proto/trace/v1/trace.proto and what it includes, as published: name -> (number, type).
+# opentelemetry/proto/trace/v1/trace.proto and its includes, as published: name -> (number, type).
 _MESSAGES = {
     "AnyValue": {"string_value": (1, _T.TYPE_STRING), "bool_value": (2, _T.TYPE_BOOL),
                  "int_value": (3, _T.TYPE_INT64), "double_value": (4, _T.TYPE_DOUBLE)},

@@ -23,7 +23,7 @@ def _model(nodes, inputs, outputs, constants, names=None):
 
 
 def _cells(nodes, source, side):
-    """The mean of red and of blue over the others in each cell: [batch, 2, cells]."""
+    """Makes the mean of red and of blue over the others in each cell: [batch, 2, cells]."""
     nodes += [helper.make_node("AveragePool", [source], ["pooled"], kernel_shape=[CELL, CELL], strides=[CELL, CELL]),
               helper.make_node("Reshape", ["pooled", "as_cells"], ["cells"]),
               helper.make_node("Gather", ["cells", "red_blue"], ["chosen"], axis=1),

@@ -5,7 +5,7 @@
         page.wait("document.title === 'x'")
         page.click("#run")
         assert page.troubles() == []     # exceptions of scripts, refusals of the page's policy
-        page.hosts()                     # whom it has asked
+        page.hosts()                     # the hosts it has asked
 """
 
 import base64
@@ -27,7 +27,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
 
 
 def fresh_pipe():
-    """The ends of a pipe, above the numbers that the browser's get."""
+    """Returns the ends of a pipe, above the numbers that the browser's get."""
     ends = os.pipe()
     above = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
     for end in ends:
@@ -64,7 +64,7 @@ class Browser:
         self._folder.cleanup()
 
     def _read(self, until):
-        """The next message; events go to their pages."""
+        """Reads the next message; events go to their pages."""
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._in], [], [], max(0, until - time.monotonic()))
             assert ready, f"the browser says nothing\n{self._log.read_text(errors='replace')}"
@@ -118,13 +118,13 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def value(self, expression):
-        """What an expression of the page's language is, a promise's result included."""
+        """Returns the value of an expression of the page's language, a promise's result included."""
         done = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in done, (expression, done["exceptionDetails"])
         return done["result"].get("value")
 
     def text(self, selector):
-        """What a reader sees of the first element."""
+        """Returns the text of the first element that a reader sees."""
         return self.value(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def wait(self, expression, within_s=PATIENCE_S):
@@ -142,7 +142,7 @@ class Page:
         self.value(f"document.querySelector({json.dumps(selector)}).click()")
 
     def fill(self, selector, text):
-        """Sets a field as a user does, who leaves it then."""
+        """Sets a field as a user does, and leaves it then."""
         self.value(f"""(() => {{ const field = document.querySelector({json.dumps(selector)});
             field.value = {json.dumps(text)};
             for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind, {{bubbles: true}})); }})()""")
@@ -153,7 +153,7 @@ class Page:
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
 
     def press(self, key, code=None, **more):
-        """A key, by its name: "Tab", "Enter"."""
+        """Presses a key, by its name: "Tab", "Enter"."""
         known = {"Tab": 9, "Enter": 13, "Escape": 27}
         text = {"Enter": "\r"}.get(key)
         down = {"text": text} if text else {}
@@ -174,13 +174,13 @@ class Page:
                 if not node.get("ignored") and "role" in node]
 
     def hosts(self):
-        """The schemes and hosts of all that it has asked for."""
+        """Returns the schemes and hosts of all that it has asked for."""
         urls = [event["params"]["request"]["url"] for event in self.events
                 if event["method"] == "Network.requestWillBeSent"]
         return {"/".join(url.split("/")[:3]) if "://" in url else url.split(":")[0] for url in urls}
 
     def troubles(self):
-        """Exceptions of its scripts, and what the browser says against it: refusals of its policy among them."""
+        """Returns exceptions of its scripts, and the browser's complaints: refusals of its policy among them."""
         found = []
         for event in self.events:
             params = event["params"]

@@ -1,5 +1,5 @@
 """A page that draws a dashboard's panels from the answers of a Prometheus: titles, places, queries, legends and units
-are those of the file. It is no Grafana, and looks like none.
+are the file's. It is no Grafana, and looks like none.
 
     range_of = ranges("http://localhost:9090", seconds=300, variables={"$model": ".*", ...})
     empty = draw(json.loads(path.read_text()), range_of, "dashboard.png")
@@ -33,7 +33,7 @@ text { font-size: 10px; fill: #4a5568 }
 
 
 def number(value, unit):
-    """A value as people read it, by Grafana's name of its unit."""
+    """Writes a value as people read it, by Grafana's name of its unit."""
     if unit == "percentunit":
         return f"{100 * value:.3g} %"
     if unit == "s":
@@ -67,7 +67,7 @@ def lines_of(panel, range_of):
 
 
 def chart(lines, unit, width, height):
-    """The lines as a picture, with the largest and the smallest value at its side."""
+    """Draws the lines as a picture, with the largest and the smallest value at its side."""
     left, top, bottom = 54, 6, 6
     times = [time for _, points in lines for time, _ in points]
     values = [value for _, points in lines for _, value in points]
@@ -91,7 +91,7 @@ def chart(lines, unit, width, height):
 
 
 def page(dashboard, range_of, note="", width=1440):
-    """The page, and the titles of panels whose queries find no series."""
+    """Draws the page; returns it and the titles of panels whose queries find no series."""
     cell, parts, empty, end = width / COLUMNS, [], [], 0
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
@@ -132,7 +132,7 @@ def ranges(prometheus_url, seconds, variables):
 
 
 def draw(dashboard, range_of, picture, note="", rows=1000):
-    """A PNG file of the panels in the first `rows` of the grid; returns the titles of those without a series."""
+    """Draws a PNG file of the panels in the first `rows` of the grid; returns the titles of those without a series."""
     panels = [panel for panel in dashboard["panels"] if panel["gridPos"]["y"] < rows]
     text, empty = page({**dashboard, "panels": panels}, range_of, note)
     source = pathlib.Path(picture).with_suffix(".html")

@@ -27,6 +27,10 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if .Values.tls.certificate }}{{ include "reprise.name" . }}-tls{{ else }}{{ .Values.tls.secret }}{{ end }}
 {{- end }}
 
+{{- define "reprise.prefixEvents" -}}
+{{- if and .Values.inferencePool.enabled .Values.inferencePool.prefixEvents }}true{{ end }}
+{{- end }}
+
 {{- /* Mistakes that no schema shows. */ -}}
 {{- define "reprise.check" -}}
 {{- $models := .Values.models }}
@@ -47,6 +51,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- if and .Values.keys.secret .Values.keys.content }}
 {{- fail "keys: secret and content exclude each other" }}
+{{- end }}
+{{- if and .Values.inferencePool.enabled (include "reprise.tlsSecret" .) }}
+{{- fail "inferencePool: gateways and pickers speak to pods without TLS; leave tls out, and let the gateway or a mesh encrypt" }}
 {{- end }}
 {{- if and (ne .Values.autoscaling.kind "none") (lt (int .Values.autoscaling.maxReplicas) (int .Values.replicas)) }}
 {{- fail (printf "autoscaling.maxReplicas (%d) is below replicas (%d)" (int .Values.autoscaling.maxReplicas) (int .Values.replicas)) }}

@@ -31,7 +31,8 @@ struct AttentionArgs {
   int64_t head_dim = 0;
   int64_t v_head_dim = 0;
   float scale = 1;
-  const float* bias = nullptr;  // Added to the scaled scores, or null.
+  // Added to the scaled scores, or null. Minus infinity takes the place of any score, also of NaN.
+  const float* bias = nullptr;
   int64_t bias_stride = 0;
   const float* key_bias = nullptr;  // [keys], added for every query, in addition to `bias`. Or
                                     // null.

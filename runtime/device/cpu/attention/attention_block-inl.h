@@ -31,8 +31,8 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr float kLowestExponent = -60.0f;
 
 // A mask at or below kHidden hides its key from a query that sees other keys, whose masks are kSeen
-// or more: the weight is 0 to the bit for all scores below 1e29. An infinity or NaN in a hidden key
-// or value reaches only the queries whose blocks have it.
+// or more: the weight is 0 to the bit for all scores below 1e29. An infinity or NaN in a hidden
+// value, or in a key that a finite mask hides, reaches only the queries whose blocks have it.
 constexpr float kHidden = -1e30f, kSeen = -1e20f;
 
 // The values that are added to the scores of a block.
@@ -182,6 +182,13 @@ HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t
   }
 }
 
+// Returns score + mask; minus infinity in the mask takes the place of any score, also of NaN.
+HWY_INLINE VF MaskedScore(VF score, VF mask) {
+  const F32 d;
+  const VF hidden = hn::Set(d, kMinusInfinity);
+  return hn::IfThenElse(hn::Eq(mask, hidden), hidden, hn::Add(score, mask));
+}
+
 // Sums of kKeys keys from `first` on become scores [key][kVecs vectors of queries]: masked, stored,
 // and in the running maximum of each query.
 template <int kVecs, int kKeys>
@@ -193,13 +200,14 @@ HWY_INLINE void FinishScores(const BlockMask& mask, int64_t first, VF (&sums)[kK
     const float* HWY_RESTRICT values = mask.values + first;
     HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
       const VF m = hn::Set(d, values[r]);
-      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Add(sums[r][v], m);
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) sums[r][v] = MaskedScore(sums[r][v], m);
     }
   } else if (mask.values != nullptr) {
     const float* HWY_RESTRICT values = mask.values + first * kStride;
     HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
       HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-        sums[r][v] = hn::Add(sums[r][v], hn::Load(d, values + r * kStride + v * kLanes));
+        sums[r][v] = MaskedScore(sums[r][v],
+                                 hn::Load(d, values + int64_t{r} * kStride + int64_t{v} * kLanes));
       }
     }
   }
@@ -222,13 +230,13 @@ HWY_INLINE VF ReferenceOf(const AttentionArgs& args, VF max) {
   return hn::IfThenElse(hn::Eq(max, hn::Set(d, kMinusInfinity)), hn::Zero(d), max);
 }
 
-// One over the sums of exponentials. A sum is 0 only where nothing is left to attend to.
+// Returns one over the sums of exponentials. A sum is 0 only where nothing is left to attend to.
 HWY_INLINE VF InverseOf(VF sum) {
   const F32 d;
   return hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), sum));
 }
 
-// The first `live` rows of a tile of output, times inverse[row]; `tail` columns of its last vector.
+// Writes `live` rows of a tile of output, times inverse[row]; `tail` columns of its last vector.
 template <int kRows, int kVecs>
 HWY_INLINE void WriteOutput(VF (&sums)[kRows][kVecs], const float* inverse, int64_t live,
                             int64_t tail, float* out, int64_t out_stride) {

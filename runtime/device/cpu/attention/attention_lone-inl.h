@@ -135,7 +135,7 @@ HWY_NOINLINE void LoneQuery(const AttentionArgs& args, int64_t row, float* HWY_R
     VF score = LoneScores(args, query, j);
     if (mask.values != nullptr) {
       const float* values = mask.values + j;
-      score = hn::Add(score, left >= kLanes ? hn::LoadU(d, values) : LoadPart(d, values, left));
+      score = MaskedScore(score, left >= kLanes ? hn::LoadU(d, values) : LoadPart(d, values, left));
     }
     if (left < kLanes) {
       score = hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(left)), score, hidden);

@@ -155,7 +155,7 @@ class Softmax {
                                   : &Softmax::Group<Kind::kPlain, kFirst>;
   }
 
-  // Half `half` of a row, masked as anything may be.
+  // Returns half `half` of a row `x` with any kind of mask applied.
   HWY_INLINE VF Masked(VF x, int64_t r, int half) const {
     const F32 d;
     const int64_t at = key_ + half * kLanes;
@@ -173,10 +173,12 @@ class Softmax {
       const __m128i bytes = _mm_maskz_loadu_epi8(there.raw, keep);
       there.raw = static_cast<__mmask16>(there.raw & _mm_test_epi8_mask(bytes, bytes));
     }
-    return hn::IfThenElse(there, hn::Add(x, value), hn::Set(d, kMinusInfinity));
+    const VF hidden = hn::Set(d, kMinusInfinity);
+    there = hn::And(there, hn::Ne(value, hidden));
+    return hn::IfThenElse(there, hn::Add(x, value), hidden);
   }
 
-  // Where a score of row `r` is too far above the reference the largest one becomes that.
+  // Makes the largest score of row `r` the reference where one is too far above it.
   HWY_NOINLINE void Raise(int64_t r, const VF* scores, VF* x) {
     const F32 d;
     const VF max = hn::MaxOfLanes(d, hn::Max(scores[0], scores[1]));
@@ -192,7 +194,7 @@ class Softmax {
     for (int half = 0; half < 2; ++half) x[half] = hn::Sub(scores[half], max);
   }
 
-  // The next kGroup rows; those after the last one are computed like others and never read.
+  // Computes the next kGroup rows; rows after the last one are computed like others and never read.
   template <Kind kind, bool kFirst>
   HWY_NOINLINE void Group() {
     const F32 d;
@@ -205,7 +207,9 @@ class Softmax {
     HWY_UNROLL(8) for (int i = 0; i < kVectors; ++i) {
       score[i] = hn::Load(d, from + i * kLanes);
       if constexpr (kind == Kind::kRow) {
-        score[i] = hn::Add(score[i], hn::Load(d, masks_->row + key_ + i % 2 * kLanes));
+        const VF hidden = hn::Set(d, kMinusInfinity);
+        const VF value = hn::Load(d, masks_->row + key_ + i % 2 * kLanes);
+        score[i] = hn::IfThenElse(hn::Eq(value, hidden), hidden, hn::Add(score[i], value));
       } else if constexpr (kind == Kind::kAny) {
         score[i] = Masked(score[i], std::min(row_ + i / 2, rows_ - 1), i % 2);
       }

@@ -20,8 +20,7 @@ struct AttentionParams {
   int64_t k_head = 0, v_head = 0;                 // and from one head to the next
   int64_t kv_group = 1;                           // heads of queries that share one of these
   bool has_mask = false;
-  bool mask_is_bool = false;
-  int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, 0 where it is shared
+  AttentionMask mask;
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
   int scratch_parts = 0;
@@ -57,8 +56,8 @@ void RunAttention(const LaunchArgs& launch) {
     args.v = v + b * p.v_batch + h / p.kv_group * p.v_head;
     args.out = out + b * p.queries * args.out_stride + h * args.v_head_dim;
     if (p.has_mask) {
-      const int64_t offset = b * p.mask_batch + h * p.mask_head;
-      if (p.mask_is_bool) {
+      const int64_t offset = b * p.mask.batch + h * p.mask.head;
+      if (p.mask.is_bool) {
         args.keep = static_cast<const uint8_t*>(launch.operands[3]) + offset;
       } else {
         args.bias = static_cast<const float*>(launch.operands[3]) + offset;
@@ -70,6 +69,18 @@ void RunAttention(const LaunchArgs& launch) {
 }
 
 }  // namespace
+
+std::optional<AttentionMask> MaskOf(const NodeView& node, size_t input, int64_t keys) {
+  const Shape& mask = node.shape(input);
+  Shape sizes(4, 1);
+  if (mask.size() > 4) return std::nullopt;
+  std::copy(mask.begin(), mask.end(), sizes.end() - static_cast<int64_t>(mask.size()));
+  if (sizes[3] != keys) return std::nullopt;
+  return AttentionMask{.is_bool = node.dtype(input) == DType::kBool,
+                       .batch = sizes[0] == 1 ? 0 : sizes[1] * sizes[2] * sizes[3],
+                       .head = sizes[1] == 1 ? 0 : sizes[2] * sizes[3],
+                       .query = sizes[2] == 1 ? 0 : sizes[3]};
+}
 
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node) {
   if (node.dtype(0) != DType::kFloat32) return {};
@@ -119,18 +130,11 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   // Models that round promise it, also where no kernel rounds.
   args.one_order = RoundsToBf16(node);
   if (node.has_input(3)) {
-    // Right-aligned to [batch, heads, queries, keys]; keys must be spelled out.
-    const Shape& mask = node.shape(3);
-    Shape sizes(4, 1);
-    if (mask.size() > 4) return {};
-    std::copy(mask.begin(), mask.end(), sizes.end() - mask.size());
-    if (sizes[3] != args.keys) return {};
+    const std::optional<AttentionMask> mask = MaskOf(node, 3, args.keys);
+    if (!mask.has_value()) return {};
     p.has_mask = true;
-    p.mask_is_bool = node.dtype(3) == DType::kBool;
-    p.mask_query = sizes[2] == 1 ? 0 : sizes[3];
-    p.mask_head = sizes[1] == 1 ? 0 : sizes[2] * sizes[3];
-    p.mask_batch = sizes[0] == 1 ? 0 : sizes[1] * sizes[2] * sizes[3];
-    args.bias_stride = args.keep_stride = p.mask_query;
+    p.mask = *mask;
+    args.bias_stride = args.keep_stride = p.mask.query;
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
@@ -167,7 +171,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
       sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
   candidate.bound.detail = absl::StrCat(
       p.batch, " x ", p.heads, " heads, ", p.queries, " queries, ", args.keys, " keys, head dim ",
-      args.head_dim, p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");
+      args.head_dim, p.has_mask ? p.mask.is_bool ? ", bool mask" : ", added mask" : "");
   return {std::move(candidate)};
 }
 

@@ -2,6 +2,7 @@
 // (sequence, head) gets its bias (relative_scores.h), then the kernel of attention.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/attention/attention.h"
@@ -31,8 +32,8 @@ struct RelativeParams {
   int64_t longest = 0;  // the longest sequence
   bool packed = false;
   bool one_a_segment = false;  // q, the mask of queries and out have one row a segment
-  bool has_mask = false, has_query_mask = false, mask_is_bool = false;
-  int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, of rows of one length
+  bool has_mask = false, has_query_mask = false;
+  AttentionMask mask;  // rows of one length have it
   float lowest = -std::numeric_limits<float>::infinity();
   int out = 0, workspace = 0;
   int64_t scores_floats = 0, scratch_floats = 0;  // the former of the latter
@@ -102,14 +103,14 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
     if (p.has_mask) scores.key_mask = mask_at(In::kMask, rows.begin);
     if (p.has_query_mask) scores.query_mask = mask_at(In::kQueryMask, query_row);
   } else if (p.has_mask) {
-    const int64_t offset = s * p.mask_batch + head * p.mask_head;
-    if (p.mask_is_bool) {
+    const int64_t offset = s * p.mask.batch + head * p.mask.head;
+    if (p.mask.is_bool) {
       args.keep =
-          static_cast<const uint8_t*>(launch.operands[In::kMask]) + offset + begin * p.mask_query;
-      args.keep_stride = p.mask_query;
+          static_cast<const uint8_t*>(launch.operands[In::kMask]) + offset + begin * p.mask.query;
+      args.keep_stride = p.mask.query;
     } else {
       scores.mask = mask_at(In::kMask, offset);
-      scores.mask_stride = p.mask_query;
+      scores.mask_stride = p.mask.query;
     }
   }
   const RelativeBias bias = p.scores->bias(scores, begin, end);
@@ -130,8 +131,7 @@ void ClearEmptySegments(const LaunchArgs& launch, const RelativeParams& p) {
   }
 }
 
-// Units are shared out by cost, which goes with the keys that they look at: every part walks over
-// the sequences and takes those that begin in its share.
+// Units cost as many as the keys that they look at.
 void RunRelative(const LaunchArgs& launch) {
   const auto& p = *static_cast<const RelativeParams*>(launch.params);
   const int parts = PartsWithScratch(launch, p.scratch_parts);
@@ -142,39 +142,20 @@ void RunRelative(const LaunchArgs& launch) {
   const auto blocks_of = [&](const SegmentRange& rows) {
     return (QueriesOf(p, rows) + p.block - 1) / p.block;
   };
-  int64_t total = 0;
-  for (int64_t s = 0; s < sequences; ++s) {
+  const auto units_of = [&](int64_t s) -> CostedUnits {
     const SegmentRange rows = SequenceAt(launch, p, s);
-    total += p.heads * blocks_of(rows) * rows.size();
-  }
-  const int64_t low = FirstOfPart(total, launch.part, parts);
-  const int64_t high = FirstOfPart(total, launch.part + 1, parts);
-  int64_t cost = 0;
-  for (int64_t s = 0; s < sequences && cost < high; ++s) {
-    const SegmentRange rows = SequenceAt(launch, p, s);
-    const int64_t size = rows.size(), blocks = blocks_of(rows);
-    for (int64_t unit = 0; unit < p.heads * blocks; ++unit, cost += size) {
-      if (cost < low || cost >= high) continue;
-      const int64_t begin = unit % blocks * p.block;
-      const int64_t end = std::min(QueriesOf(p, rows), begin + p.block);
-      RunBlock(launch, p, s, rows, unit / blocks, begin, end);
-    }
-  }
-}
-
-// Takes a mask of rows of one length, right-aligned to [batch, heads, queries, keys]; returns false
-// where its keys are broadcast.
-bool TakeMask(const NodeView& node, RelativeParams& p) {
-  const Shape& mask = node.shape(In::kMask);
-  Shape sizes(4, 1);
-  if (mask.size() > 4) return false;
-  std::copy(mask.begin(), mask.end(), sizes.end() - static_cast<int64_t>(mask.size()));
-  if (sizes[3] != p.longest) return false;
-  p.mask_is_bool = node.dtype(In::kMask) == DType::kBool;
-  p.mask_query = sizes[2] == 1 ? 0 : sizes[3];
-  p.mask_head = sizes[1] == 1 ? 0 : sizes[2] * sizes[3];
-  p.mask_batch = sizes[0] == 1 ? 0 : sizes[1] * sizes[2] * sizes[3];
-  return true;
+    return {p.heads * blocks_of(rows), rows.size(), s + 1};
+  };
+  ForShareOfCost(sequences, launch.part, parts, units_of,
+                 [&](int64_t s, int64_t unit, int64_t last) {
+                   const SegmentRange rows = SequenceAt(launch, p, s);
+                   const int64_t blocks = blocks_of(rows);
+                   for (; unit < last; ++unit) {
+                     const int64_t begin = unit % blocks * p.block;
+                     const int64_t end = std::min(QueriesOf(p, rows), begin + p.block);
+                     RunBlock(launch, p, s, rows, unit / blocks, begin, end);
+                   }
+                 });
 }
 
 }  // namespace
@@ -211,7 +192,11 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   }
   p.has_mask = node.has_input(In::kMask);
   p.has_query_mask = node.has_input(In::kQueryMask);
-  if (p.has_mask && !p.packed && !TakeMask(node, p)) return {};
+  if (p.has_mask && !p.packed) {
+    const std::optional<AttentionMask> mask = MaskOf(node, In::kMask, p.longest);
+    if (!mask.has_value()) return {};
+    p.mask = *mask;
+  }
   for (int which = 0; which < 2; ++which) {
     const size_t input = which == 0 ? In::kQueryTable : In::kKeyTable;
     p.given[which] = node.has_input(input);
@@ -245,7 +230,7 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   candidate.bound.detail = absl::StrCat(
       p.rows, " tokens in ", p.sequences, " sequences of at most ", p.longest, ", ",
       p.one_a_segment ? "one query each, " : "", p.heads, " heads of ", args.head_dim, ", ", tables,
-      " tables by distance", p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");
+      " tables by distance", p.has_mask ? p.mask.is_bool ? ", bool mask" : ", added mask" : "");
   return {std::move(candidate)};
 }
 

@@ -161,7 +161,7 @@ void RowsFrom(const float* from, int64_t stride, int64_t first, int64_t count, c
   for (int64_t r = 0; r < kRows; ++r) rows[r] = from + std::min(first + r, count - 1) * stride;
 }
 
-// The terms of the keys: sets bias[i][j] for all queries of the block, a vector of keys at a time.
+// Sets bias[i][j] to the terms of keys for all queries of the block, a vector of keys at a time.
 void KeyTerms(const RelativeScoresArgs& args, const Layout& layout, int64_t begin, int64_t queries,
               float* bias, float* columns, float* key_rows) {
   const F32 d;

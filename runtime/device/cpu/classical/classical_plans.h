@@ -1,8 +1,6 @@
 // Plans of the models of ai.onnx.ml: trees, support vectors, distances, categories.
 #pragma once
 
-#include <vector>
-
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
 
@@ -12,11 +10,8 @@ namespace reprise::cpu {
 KernelFamily ClassicalFamily();
 
 // plan_forest.cc
-std::vector<Candidate> PlanForest(const CpuTarget& target, const NodeView& node);
+Plan PlanForest;
 // plan_classic.cc: the other models of ai.onnx.ml
-std::vector<Candidate> PlanClassScores(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanCategoryIndex(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanDistances(const CpuTarget& target, const NodeView& node);
+Plan PlanClassScores, PlanSvmScores, PlanCategoryIndex, PlanDistances;
 
 }  // namespace reprise::cpu

@@ -23,8 +23,8 @@ constexpr int kLanes = static_cast<int>(kForestLanes);
 // The steps between two checks whether all walks have reached their leaves.
 constexpr int32_t kStepsAtOnce = 4;
 
-// The test is: x > threshold, or one of them is NaN. It adds one more step. A place, a delta and
-// the carry of a comparison are added in one instruction, of which compilers make four.
+// Returns the next place, one step further where x > threshold or one of them is NaN. A place, a
+// delta and the carry of a comparison are added in one instruction, of which compilers make four.
 template <typename T>
 HWY_INLINE int64_t Next(int64_t at, int64_t delta, T threshold, const T& x) {
 #if HWY_ARCH_X86_64 && (defined(__GNUC__) || defined(__clang__))

@@ -21,18 +21,9 @@ constexpr OpPlan kPlans[] = {
 // Every op of prepare programs that is this family's own. (No constexpr: a sanitizer does not take
 // the addresses of names for known.)
 const OpPrepare kPrepares[] = {
-    {kPackWinogradOp,
-     [](const PrepareCall& call) {
-       return RunPackWinograd(call.target, call.attributes, call.weight(), call.memory);
-     }},
-    {kSplitPhasesOp,
-     [](const PrepareCall& call) {
-       return RunSplitPhases(call.attributes, call.weight(), call.memory);
-     }},
-    {kPackPhasesOp,
-     [](const PrepareCall& call) {
-       return RunPackPhases(call.target, call.attributes, call.weight(), call.memory);
-     }},
+    {kPackWinogradOp, RunPackWinograd},
+    {kSplitPhasesOp, RunSplitPhases},
+    {kPackPhasesOp, RunPackPhases},
 };
 
 }  // namespace

@@ -13,19 +13,17 @@ namespace reprise::cpu {
 KernelFamily ConvFamily();
 
 // plan_conv.cc
-std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
+Plan PlanConv;
 
 // plan_conv_transpose.cc
-std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView& node);
+Plan PlanConvTranspose;
 // The prepare step that splits its weights by the phases of its strides.
 inline constexpr char kSplitPhasesOp[] = "cpu.SplitPhases";
-absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
-                                      WeightMemory& memory);
+Prepare RunSplitPhases;
 
 // The prepare step that splits its weights and packs them; see plan_conv_transpose_nhwc.cc.
 inline constexpr char kPackPhasesOp[] = "cpu.PackPhases";
-absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,
-                                     const Tensor& weights, WeightMemory& memory);
+Prepare RunPackPhases;
 
 // plan_depthwise.cc: depthwise Conv and reprise.Conv, over planes of `spatial`.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
@@ -35,11 +33,10 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
                                              const ops::Windows& windows, const Shape& spatial);
 
 // plan_pool.cc
-std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);
+Plan PlanPool;
 
 // The prepare step that packs transformed 3 x 3 kernels; see plan_conv_winograd.cc.
 inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
-absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
-                                       const Tensor& weights, WeightMemory& memory);
+Prepare RunPackWinograd;
 
 }  // namespace reprise::cpu

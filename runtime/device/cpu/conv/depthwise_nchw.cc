@@ -34,7 +34,7 @@ HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
   return hn::RebindMask(d, hn::Lt(column, hn::Set(du, static_cast<uint32_t>(columns))));
 }
 
-// Zero in the other lanes.
+// Loads elements, zero in the other lanes.
 HWY_INLINE VF LoadInside(F32 d, const float* from, Mask inside) {
 #if HWY_TARGET == HWY_SCALAR
   // On the scalar target a masked load reads even the lanes that it masks.
@@ -238,7 +238,7 @@ void Convolve(const Strips& w, const PlaneRows& rows, const float* x, const floa
   SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>(d, weights, bounds), y);
 }
 
-// One tap and no padding: a factor, a bias.
+// Convolves with one tap and no padding: a factor, a bias.
 void Scale(const Strips& w, const PlaneRows& rows, const float* x, const float* weights,
            const StripBounds& bounds, float* y) {
   const F32 d;

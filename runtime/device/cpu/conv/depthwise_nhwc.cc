@@ -103,7 +103,7 @@ void ConvolveGroup(const LastPlanes& p, const Group& g) {
   }
 }
 
-// The same for 3 x 3 taps and two rows of windows, where there are enough registers: elements that
+// Convolves 3 x 3 taps and two rows of windows, where there are enough registers: elements that
 // both see are loaded once. The first row of windows begins at row `first_row` of the plane.
 template <int kColumns>
 void ConvolveTwoRows(const LastPlanes& p, const Group& g, int64_t first_row) {
@@ -195,7 +195,7 @@ void ConvolveAny(const LastPlanes& p, const Group& g) {
   }
 }
 
-// A row of windows of fewer channels than a vector has, one after the other.
+// Convolves a row of windows of fewer channels than a vector has, one after the other.
 void ConvolveEach(const LastPlanes& p, const Group& g) {
   const F32 d;
   const Strips& s = p.strips;

@@ -44,7 +44,7 @@ HWY_INLINE void CopyLine(const float* HWY_RESTRICT x, int64_t columns, int64_t l
   std::fill(to + end, to + line, 0.0f);
 }
 
-// The line of every phase of a row: column `left + phase + i * stride` of `x` is element i.
+// Copies the line of every phase of a row: column `left + phase + i * stride` of `x` is element i.
 HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t left,
                            int64_t stride, int64_t phases, int64_t line, int64_t phase_floats,
                            float* HWY_RESTRICT to) {

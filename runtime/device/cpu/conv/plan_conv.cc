@@ -87,8 +87,8 @@ void ConvolveBlock(const ConvParams& p, const ConvOperands& at, int64_t slice,
   }
 }
 
-// A unit is a tile of the maps of a block of windows, of one slice of one group of one element of
-// the batch.
+// Runs units: a unit is a tile of the maps of a block of windows, of one slice of one group of one
+// element of the batch.
 void RunConv(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvParams*>(launch.params);
   const ConvWindows& w = p.windows;

@@ -31,7 +31,7 @@ inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
 }
 
 // plan_conv_nhwc.cc: convolutions of NHWC planes.
-std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node);
+Plan PlanConvLast;
 
 // plan_depthwise_nhwc.cc: the same for depthwise convolutions.
 std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView& node,
@@ -39,7 +39,7 @@ std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView
                                          const ConvActivation& activation);
 
 // plan_conv_to_nhwc.cc: few channels, results with their maps last.
-std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& node);
+Plan PlanConvToLast;
 
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time. `last`: channels are.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
@@ -61,7 +61,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                                 const ConvActivation& activation);
 
 // plan_conv_transpose_nhwc.cc: planes whose channels lie last.
-std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const NodeView& node);
+Plan PlanConvTransposeLast;
 
 // plan_conv_transpose_bands.cc: into few maps.
 std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const NodeView& node,

@@ -29,7 +29,7 @@ struct ConvLastParams : ConvLaunch {
   int64_t groups = 1, maps = 0;  // maps: of a group
   int64_t block = 0;             // windows at a time
 
-  // The elements of a batch are one plane.
+  // Returns whether the elements of a batch are one plane.
   bool joined() const { return rows.kind == WindowRows::Kind::kElements; }
 };
 
@@ -96,7 +96,7 @@ void Multiply(const ConvLastParams& p, const Operands& at, const WindowRows::Ran
                    {0, windows.count, at.panels.begin, at.panels.end});
 }
 
-// A unit is a panel of the maps of a block of windows of a group.
+// Runs units: a unit is a panel of the maps of a block of windows of a group.
 void RunConvLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLastParams*>(launch.params);
   const int64_t live = p.Live(launch);

@@ -73,7 +73,7 @@ void CopySeen(const ConvToLastParams& p, const float* x, const Strips::Extent& f
   }
 }
 
-// A unit is a block of the windows of one element of the batch.
+// Runs units: a unit is a block of the windows of one element of the batch.
 void RunConvToLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvToLastParams*>(launch.params);
   const Strips& s = p.strips;

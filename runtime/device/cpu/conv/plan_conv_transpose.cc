@@ -105,7 +105,7 @@ void SpreadBlock(const TransposeParams& p, const Phase& phase, int64_t slice,
   }
 }
 
-// The first `maps` maps of a piece, with which weights, bias and result of `at` begin.
+// Makes the first `maps` maps of a piece, with which weights, bias and result of `at` begin.
 void MakePiece(const TransposeParams& p, const ConvOperands& at, const Piece& piece, int64_t maps) {
   const Phase& phase = *piece.phase;
   const ConvWindows& w = phase.windows;
@@ -144,7 +144,7 @@ void MakePiece(const TransposeParams& p, const ConvOperands& at, const Piece& pi
   } while (phase.has_taps && begin < w.channels);
 }
 
-// A unit is a tile of the maps of a piece of one group of one element of the batch.
+// Runs units: a unit is a tile of the maps of a piece of one group of one element of the batch.
 void RunConvTranspose(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeParams*>(launch.params);
   const int64_t pieces = p.pieces;
@@ -276,13 +276,13 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
                         std::move(prepare));
 }
 
-absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
-                                      WeightMemory& memory) {
+absl::StatusOr<Tensor> RunSplitPhases(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
   const Shape& shape = weights.shape();
   ops::TransposedWindows t;
-  t.windows.strides = attributes.Ints("strides");
-  t.windows.dilations = attributes.Ints("dilations");
-  t.windows.pad_begin = attributes.Ints("pads");
+  t.windows.strides = call.attributes.Ints("strides");
+  t.windows.dilations = call.attributes.Ints("dilations");
+  t.windows.pad_begin = call.attributes.Ints("pads");
   const size_t dims = t.windows.strides.size();
   if (weights.dtype() != DType::kFloat32 || shape.size() != dims + 2) {
     return absl::InternalError(absl::StrCat(kSplitPhasesOp, " of ", DTypeName(weights.dtype()), " ",
@@ -291,8 +291,8 @@ absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor
   t.windows.kernel.assign(shape.begin() + 2, shape.end());
   t.spatial.assign(dims, 0);
   const int64_t bytes = weights.num_elements() * static_cast<int64_t>(sizeof(float));
-  std::shared_ptr<std::byte> split = memory.Allocate(static_cast<size_t>(bytes));
-  SplitIntoPhases(PhasesOf(t), shape, ConvTransposeOp::From(attributes).group,
+  std::shared_ptr<std::byte> split = call.memory.Allocate(static_cast<size_t>(bytes));
+  SplitIntoPhases(PhasesOf(t), shape, ConvTransposeOp::From(call.attributes).group,
                   static_cast<const float*>(weights.data()), reinterpret_cast<float*>(split.get()));
   return Tensor(DType::kUInt8, {bytes}, std::move(split));
 }

@@ -106,7 +106,7 @@ void RunBand(const TransposeBandsParams& p, const ConvOperands& at, int64_t elem
   }
 }
 
-// A unit is a band of one element of the batch.
+// Runs units: a unit is a band of one element of the batch.
 void RunTransposeBands(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeBandsParams*>(launch.params);
   const int64_t bands = p.bands();

@@ -86,7 +86,7 @@ void MakeBlock(const ConvTransposeLastParams& p, const PhaseOfLast& phase, const
   }
 }
 
-// A unit is a block of the windows of a phase of one element of the batch.
+// Runs units: a unit is a block of the windows of a phase of one element of the batch.
 void RunConvTransposeLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvTransposeLastParams*>(launch.params);
   const int64_t units = p.Live(launch) * p.blocks;
@@ -171,19 +171,19 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
                         flops, {std::move(pack)});
 }
 
-absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,
-                                     const Tensor& weights, WeightMemory& memory) {
-  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackPhases(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const GemmKernels& gemm = GemmKernelsFor(call.target.isa);
   const Shape& shape = weights.shape();
   ops::TransposedWindows t;
-  t.windows.strides = attributes.Ints("strides");
-  t.windows.dilations = attributes.Ints("dilations");
-  t.windows.pad_begin = attributes.Ints("pads");
-  const std::vector<int64_t> spatial = attributes.Ints("spatial");
+  t.windows.strides = call.attributes.Ints("strides");
+  t.windows.dilations = call.attributes.Ints("dilations");
+  t.windows.pad_begin = call.attributes.Ints("pads");
+  const std::vector<int64_t> spatial = call.attributes.Ints("spatial");
   t.spatial.assign(spatial.begin(), spatial.end());
   const size_t dims = t.windows.strides.size();
   if (weights.dtype() != DType::kFloat32 || shape.size() != dims + 2 ||
-      attributes.Int("panel", 0) != gemm.panel_columns) {
+      call.attributes.Int("panel", 0) != gemm.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackPhasesOp, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(shape), " in ", dims, " dims"));
   }
@@ -201,7 +201,7 @@ absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& 
   }
   floats = std::max(floats, kFewestFloats);
   const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   auto* to = reinterpret_cast<float*>(packed.get());
   const float* from = split.data();
   for (const ConvPhase& phase : phases) {

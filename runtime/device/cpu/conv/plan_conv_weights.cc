@@ -53,7 +53,7 @@ struct ConvWeightsParams : ConvLaunch {
   int64_t rows() const { return elements * windows.block; }
 };
 
-// The same where no two windows see the same element and they leave none out: `x` is cut up.
+// Cuts `x` up where no two windows see the same element and they leave none out.
 template <class Width>
 void CutPatches(const ConvWindows& w, const float* x, const ConvWindows::Block& block,
                 int64_t row_floats, Width width, float* rows) {
@@ -85,7 +85,7 @@ Seen ColumnsSeenBy(const Strips& s, const ConvWindows::Block& block) {
                      (s.kernel.columns - 1) * s.dilation.columns + 1};
 }
 
-// The channels of every place that is seen, side by side, zeros outside of the row.
+// Lays the channels of every place that is seen side by side, with zeros outside of the row.
 void TurnSeen(const ConvWeightsParams& p, const float* x, const Seen& seen, float* turned) {
   const int64_t in = p.windows.strips.in.columns, channels = p.windows.channels;
   const int64_t begin = std::clamp<int64_t>(seen.begin, 0, in);
@@ -203,7 +203,7 @@ void MultiplyRows(const ConvWeightsParams& p, const ConvOperands& all, int64_t g
   }
 }
 
-// A unit is a panel of the maps of a block of a group.
+// Runs units: a unit is a panel of the maps of a block of a group.
 void RunConvWeights(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvWeightsParams*>(launch.params);
   const ConvWindows& w = p.windows;

@@ -188,7 +188,7 @@ void FillForms(const WinogradParams& p, const float* x, const Block& block,
   }
 }
 
-// The same of `count` elements of the batch from `x` on, in the slices that the block sees.
+// Fills the block with `count` elements of the batch from `x` on, in the slices that it sees.
 void FillBlock(const WinogradParams& p, const float* x, const Block& block, int64_t count,
                const WinogradScratch& scratch) {
   for (int64_t i = 0; i < count * block.seen; ++i) {
@@ -261,9 +261,9 @@ void Store(const WinogradParams& p, const Block& block, const float* results, in
   }
 }
 
-// A unit is a panel of the maps of a block; blocks and panels have several sizes. Finds the first
-// unit of part `part` of `parts`, so that each part has about the same work; `part` + 1 gives its
-// end. The first part has at least one unit.
+// Returns the first unit (a panel of the maps of a block; both have several sizes) of part `part`
+// of `parts`, so that each part has about the same work; `part` + 1 gives its end. The first part
+// has at least one unit.
 int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
   const int64_t blocks = p.blocks(), panels = p.num_panels();
   const int64_t groups = (live + p.elements - 1) / p.elements;
@@ -288,8 +288,8 @@ int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
   return end;
 }
 
-// The products of one panel of maps and one form: the slices that a tap sees are the rows of one
-// product for as many of a block's elements as lie side by side.
+// Computes the products of one panel of maps and one form: the slices that a tap sees are the rows
+// of one product for as many of a block's elements as lie side by side.
 void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, const float* forms,
                   const float* weights, const float* bias, int64_t maps, float* sums) {
   const int64_t tiles = block.num_tiles(), width = p.products->panel_columns;

@@ -13,7 +13,7 @@ struct DepthwiseLastParams : ConvLaunch {
   LastPlanes planes;  // operands are set by each launch
 };
 
-// A unit is a pair of rows of the windows of one element of the batch.
+// Runs units: a unit is a pair of rows of the windows of one element of the batch.
 void RunDepthwiseLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const DepthwiseLastParams*>(launch.params);
   const Strips& s = p.planes.strips;

@@ -37,8 +37,8 @@ struct DepthwiseChannelsParams : ConvLaunch {
   int64_t lanes() const { return kernels->lanes; }
   int64_t in_plane() const { return strips.in.rows * strips.in.columns; }
   int64_t out_plane() const { return strips.out.rows * strips.out.columns; }
-  // The pieces of a part's scratch: a transposed plane, the same with its padding, and the results.
-  // A plane of one row is transposed directly into its padding.
+  // Returns the sizes of the pieces of a part's scratch: a transposed plane, the same with its
+  // padding, and the results. A plane of one row is transposed directly into its padding.
   int64_t turned_floats() const { return strips.IsRow() ? 0 : in_plane() * lanes(); }
   int64_t padded_floats() const { return planes.padded.rows * planes.padded.columns * lanes(); }
   int64_t result_floats() const { return planes.out.rows * planes.out.columns * lanes(); }

@@ -119,7 +119,7 @@ Cut CutFor(const ConvLinesParams& p, int64_t blocks, int parts) {
   return {0, p.kernels->Tiles(p.maps)};
 }
 
-// A unit is a piece of a block of one group of one element of the batch.
+// Runs units: a unit is a piece of a block of one group of one element of the batch.
 void RunConvLines(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLinesParams*>(launch.params);
   const ConvLines& l = p.lines;

@@ -42,7 +42,7 @@ void Elements(const float* const* seen, int64_t channels, int64_t step, float* H
   }
 }
 
-// A^T m A, where A^T is
+// Computes A^T m A, where A^T is
 //   1  1  1  0
 //   0  1 -1 -1
 void Results(const float* HWY_RESTRICT sums, int64_t step, int64_t maps, float* const* to) {

@@ -36,7 +36,7 @@ struct WinogradKernels {
 // Returns the kernels of the highest tier that is not above `isa`.
 const WinogradKernels& WinogradKernelsFor(Isa isa);
 
-// The forms of `count` kernels of 3 x 3 that lie side by side: form f of kernel i becomes
+// Computes the forms of `count` kernels of 3 x 3 that lie side by side: form f of kernel i becomes
 // to[f * step + i].
 void WinogradWeights(const float* kernels, int64_t count, int64_t step, float* to);
 

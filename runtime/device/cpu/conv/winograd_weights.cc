@@ -12,24 +12,24 @@
 
 namespace reprise::cpu {
 
-absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
-                                       const Tensor& weights, WeightMemory& memory) {
-  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackWinograd(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const GemmKernels& gemm = GemmKernelsFor(call.target.isa);
   constexpr int64_t kWindow = 9;
   const Shape& shape = weights.shape();
   const int64_t width = gemm.panel_columns;
   const size_t dims = shape.size();
   if (weights.dtype() != DType::kFloat32 || dims < 4 || dims > 5 || shape[dims - 2] != 3 ||
-      shape[dims - 1] != 3 || attributes.Int("panel", 0) != width) {
+      shape[dims - 1] != 3 || call.attributes.Int("panel", 0) != width) {
     return absl::InternalError(absl::StrCat(
         kPackWinogradOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape),
-        " into panels of ", attributes.Int("panel", 0), " columns on a device of ", width));
+        " into panels of ", call.attributes.Int("panel", 0), " columns on a device of ", width));
   }
   const int64_t maps = shape[0], channels = shape[1], taps = dims == 5 ? shape[2] : 1;
   const int64_t panel_floats = gemm.PackedFloats(channels, 1);
   const int64_t bytes = static_cast<int64_t>(sizeof(float)) * kWinogradForms * gemm.Panels(maps) *
                         taps * panel_floats;
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   auto* to = reinterpret_cast<float*>(packed.get());
   // One panel and tap at a time: its maps a row each, in all forms.
   const int64_t step = width * channels;

@@ -2,8 +2,6 @@
 // conversions, normalisations, softmax, reductions, argmax and top-k.
 #pragma once
 
-#include <vector>
-
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
 
@@ -13,38 +11,24 @@ namespace reprise::cpu {
 KernelFamily ElementwiseFamily();
 
 // plan_elementwise.cc: float32
-std::vector<Candidate> PlanUnary(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanGelu(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node);
+Plan PlanUnary, PlanGelu, PlanBinary, PlanPow;
 // Clip and the functions with constants.
-std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node);
+Plan PlanShaped;
 
 // plan_typed.cc: other dtypes, comparisons, logic,
 // Cast between any two dtypes and Where of any
-std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSpecial(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node);
+Plan PlanTypedMath, PlanCompare, PlanLogic, PlanSpecial, PlanCast, PlanWhere;
 
 // plan_rows.cc
-std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanRotary(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node);
+Plan PlanLayerNorm, PlanRmsNorm, PlanAddLayerNorm, PlanRotary, PlanSoftmax, PlanReduce;
 
 // plan_channel_norm.cc
-std::vector<Candidate> PlanChannelNorm(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanGlobalAverage(const CpuTarget& target, const NodeView& node);
+Plan PlanChannelNorm, PlanGlobalAverage;
 
 // plan_topk.cc
-std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node);
+Plan PlanTopK;
 
 // plan_arg_extremes.cc
-std::vector<Candidate> PlanPlaces(const CpuTarget& target, const NodeView& node);
+Plan PlanPlaces;
 
 }  // namespace reprise::cpu

@@ -73,7 +73,7 @@ int64_t FirstBeyond(const TopKParams& p, const double* row, int64_t next, double
   return next;
 }
 
-// The keys of the best k of a row whose elements are `inner` apart, at `keys`, in any order.
+// Finds the keys of the best k of a row whose elements are `inner` apart, at `keys`, in any order.
 template <typename T>
 void FindBest(const TopKParams& p, const T* row, typename KeyTypes<T>::Key* keys) {
   using Key = typename KeyTypes<T>::Key;

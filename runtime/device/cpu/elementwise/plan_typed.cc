@@ -55,7 +55,7 @@ void RunTyped(const LaunchArgs& launch) {
       });
 }
 
-// None where `function` is null.
+// Returns no candidate where `function` is null.
 std::vector<Candidate> Typed(const CpuTarget& target, const NodeView& node,
                              TypedFunction function) {
   if (function == nullptr) return {};

@@ -90,7 +90,7 @@ struct Folding {
   }
 };
 
-// The larger of a number and NaN depends on their order, so NaN is tested for separately.
+// Returns `v` where it is NaN, else `nan`: the larger of a number and NaN depends on their order.
 HWY_INLINE VF NanOf(F32 d, VF nan, VF v) { return hn::IfThenElse(hn::IsNaN(v), v, nan); }
 
 template <Fold fold>

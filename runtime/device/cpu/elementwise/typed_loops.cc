@@ -212,7 +212,7 @@ TypedFunction SpecialOf(DType dtype) {
                                     : nullptr;
 }
 
-// The steps of the three operands, each 1 or 0.
+// Chooses by the steps of the three operands, each 1 or 0.
 template <class T, int keep_step, int a_step, int b_step>
 void WhereSteps(const uint8_t* keep, const T* a, const T* b, T* y, int64_t count) {
   if (count == 0) return;

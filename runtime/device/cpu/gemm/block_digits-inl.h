@@ -238,7 +238,7 @@ HWY_INLINE void RoundBlocks(const float* HWY_RESTRICT a, const DigitBlocks& bloc
   }
 }
 
-// The sums of the digits of a row's blocks; digits are signed once their bits `flip` are changed.
+// Adds up the digits of a row's blocks; digits are signed once their bits `flip` are changed.
 template <int kDigits>
 HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBlocks& blocks,
                           uint8_t flip, DigitBlock* to) {

@@ -128,7 +128,7 @@ HWY_INLINE void ForPairs(const char* from, VU table, const Take& take) {
   }
 }
 
-// All numbers of a panel, pair by pair.
+// Unpacks all numbers of a panel, pair by pair.
 template <int kBits>
 void UnpackPanel(const char* HWY_RESTRICT from, const Shape& shape, uint32_t* HWY_RESTRICT to) {
   const U32 du;
@@ -147,7 +147,7 @@ void UnpackPanel(const char* HWY_RESTRICT from, const Shape& shape, uint32_t* HW
   }
 }
 
-// Where element `half` of pair `word` lies among the elements of a row.
+// Returns where element `half` of pair `word` lies among the elements of a row.
 template <int kBits>
 constexpr int ElementOf(int word, int half) {
   constexpr int kPairs = kBits == 4 ? 4 : 2;  // pairs in a word of numbers
@@ -164,8 +164,8 @@ constexpr std::array<uint16_t, 32> PairOrder() {
 template <int kBits>
 alignas(64) constexpr std::array<uint16_t, 32> kPairOrder = PairOrder<kBits>();
 
-// A row of A in pairs, with zeros after its end; and the sums of its blocks, where `sums` is not
-// null.
+// Rounds a row of A in pairs, with zeros after its end; and the sums of its blocks, where `sums` is
+// not null.
 template <int kBits>
 void RoundRowOfBlocks(const float* HWY_RESTRICT from, const Shape& shape, float* HWY_RESTRICT to,
                       float* HWY_RESTRICT sums) {
@@ -194,7 +194,7 @@ void RoundRowOfBlocks(const float* HWY_RESTRICT from, const Shape& shape, float*
   }
 }
 
-// The weights of a panel, rounded, as gemm_bf16.h packs them.
+// Rounds the weights of a panel, as gemm_bf16.h packs them.
 template <int kBits>
 void WidenPanel(const char* HWY_RESTRICT from, const Shape& shape, uint32_t* HWY_RESTRICT to) {
   const F32 d;

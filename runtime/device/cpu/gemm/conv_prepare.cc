@@ -32,13 +32,13 @@ std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, 
   return by_tap;
 }
 
-absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
-                                   const Tensor& weights, WeightMemory& memory) {
-  const int64_t groups = attributes.Int("groups", 0), tile = attributes.Int("tile", 0);
-  const ConvProductKernels& panels = ConvProductKernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackMaps(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const int64_t groups = call.attributes.Int("groups", 0), tile = call.attributes.Int("tile", 0);
+  const ConvProductKernels& panels = ConvProductKernelsFor(call.target.isa);
   const ConvProductKernels& kernels =
-      tile == panels.tile_maps ? panels : ConvTapKernelsFor(target.isa);
-  const int64_t taps = attributes.Int("taps", 1);
+      tile == panels.tile_maps ? panels : ConvTapKernelsFor(call.target.isa);
+  const int64_t taps = call.attributes.Int("taps", 1);
   const Shape& shape = weights.shape();
   if (weights.dtype() != DType::kFloat32 || shape.empty() || groups < 1 || shape[0] % groups != 0 ||
       tile != kernels.tile_maps) {
@@ -49,7 +49,7 @@ absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& at
   const int64_t maps = shape[0] / groups;
   const int64_t floats = NumElements(shape), of_group = floats / groups;
   const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   auto* to = reinterpret_cast<float*>(packed.get());
   const float* from = weights.span<float>().data();
   std::vector<float> by_tap;

@@ -52,7 +52,7 @@ HWY_INLINE VF AddBlock(const VU32 (&digits)[kDigits][kWide], int v, const DigitB
 template <int kDigits>
 constexpr int64_t kFewRows = 2 * kTall<kDigits>;
 
-// A few rows by a panel, unpacked on the way, into [kRows][kWidth]. `digits` are signed.
+// Multiplies a few rows by a panel, unpacked on the way, into [kRows][kWidth]. `digits` are signed.
 template <int kBits, int kDigits, int kRows>
 HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
                           const DigitBlock* HWY_RESTRICT facts, const DigitBlocks& blocks,
@@ -221,7 +221,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
   }
 }
 
-// The same of rows of one digit. Their float sums stay in registers, and the steps of a block are
+// Multiplies rows of one digit. Their float sums stay in registers, and the steps of a block are
 // unrolled where it has 32 numbers, as most have.
 template <int kRows, bool kPoints>
 HWY_NOINLINE void RoundedTile(const TileIn& in) {

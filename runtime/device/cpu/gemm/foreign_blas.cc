@@ -123,7 +123,7 @@ absl::Status Find(void* library, const char* name, Function& function) {
   return absl::FailedPreconditionError(absl::StrCat(kLibrary, " has no function ", name));
 }
 
-// The dimensions are checked where products are planned.
+// Calls the library. The dimensions are checked where products are planned.
 template <typename T, typename Function>
 void Call(Function gemm, const BlasProduct<T>& p) {
   constexpr int kRowMajor = 101, kAsStored = 111, kTransposed = 112;

@@ -40,7 +40,7 @@ void Part(const GemmArgs& args, const GemmPart& part) {
   }
 }
 
-// One panel of B into `packed` ([k, kPanel], zeros after the last column).
+// Packs one panel of B into `packed` ([k, kPanel], zeros after the last column).
 void PackPanel(const GemmSource& b, int64_t k, int64_t n, int64_t panel, float scale,
                float* HWY_RESTRICT packed) {
   const F32 d;

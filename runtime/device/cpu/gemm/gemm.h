@@ -152,7 +152,7 @@ struct GemmKernels {
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
-  // The factors of all columns, then the panels; with words offsets between them.
+  // Returns bytes of the factors of all columns, then the panels; with words offsets between them.
   int64_t PackedInt8Bytes(int64_t k, int64_t n) const {
     const int64_t of_column = int8_words ? 8 + (k + 3) / 4 * 4 : 4 + k;
     return Panels(n) * panel_columns * of_column;

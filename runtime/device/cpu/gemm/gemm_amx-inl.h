@@ -240,7 +240,7 @@ class Waiting {
     }
   }
 
-  // One pass from the sums to C.
+  // Makes one pass from the sums to C.
   template <Activation activation>
   HWY_NOINLINE void FinishWhole(int64_t end) const {
     const F32 d;
@@ -268,7 +268,7 @@ class Waiting {
     WithActivation(out_.activation,
                    [&](auto activation) HWY_ATTR { FinishWhole<activation>(end); });
   }
-  // The last panel, where it is not whole.
+  // Finishes the last panel, where it is not whole.
   HWY_NOINLINE void FinishNarrow(int64_t end) const {
     const F32 d;
     HWY_ALIGN float tile[kHeldTiles * kRowsOfTile * kPanel];

@@ -66,7 +66,7 @@ int64_t ScratchBytes(int64_t tiles, int64_t k) {
          2 * std::min(Blocks(k), WalkOf<Element>(tiles).stretch) * kBytesOfB<Element>;
 }
 
-// A's rows and their sums, a stretch of a panel and the one after it.
+// Returns the bytes of A's rows and their sums, a stretch of a panel and the one after it.
 int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) {
   const int64_t tiles = std::min(RowTiles(m), MaxRowTiles(k));
   return int8 ? ScratchBytes<int8_t>(tiles, k) : ScratchBytes<float>(tiles, k);

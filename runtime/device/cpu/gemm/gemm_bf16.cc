@@ -178,8 +178,8 @@ constexpr Bf16TileFunction kBf16Tiles[] = {
 #endif
 };
 
-// A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
-// is split in halves.
+// Returns the rows of the next tile. A tile of one or two rows waits for its own sums, so a tail
+// that is a little longer than a tile is split in halves.
 int64_t NextRows(int64_t remaining) {
   if (remaining <= kBf16Rows) return remaining;
   return remaining < kBf16Rows + 4 ? (remaining + 1) / 2 : kBf16Rows;
@@ -206,7 +206,7 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
   }
 }
 
-// One panel, element by element; `at(row, column)` is a float.
+// Packs one panel, element by element; `at(row, column)` is a float.
 template <class At>
 void PackPanel(int64_t k, int64_t columns, const At& at, uint32_t* to) {
   std::memset(to, 0, static_cast<size_t>(PanelWords(k)) * sizeof(uint32_t));
@@ -218,7 +218,7 @@ void PackPanel(int64_t k, int64_t columns, const At& at, uint32_t* to) {
   }
 }
 
-// One whole panel of rows that lie `ld` apart.
+// Packs one whole panel of rows that lie `ld` apart.
 void PackRows(const float* from, int64_t ld, int64_t k, uint32_t* to) {
   const F32 d;
   const U32 du;

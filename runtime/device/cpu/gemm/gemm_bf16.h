@@ -48,7 +48,7 @@ struct Bf16Kernels {
     const int64_t rows = (k + kBf16Depth - 1) / kBf16Depth * kBf16Depth;
     return Panels(n) * panel_columns * rows * static_cast<int64_t>(sizeof(uint16_t));
   }
-  // As GemmKernels::Partition.
+  // Returns the part as GemmKernels::Partition does.
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 

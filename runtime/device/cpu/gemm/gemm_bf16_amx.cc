@@ -37,7 +37,7 @@ int64_t MaxRowTiles(int64_t k) {
   return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)) / 2) * 2;
 }
 
-// The bytes of A's rows and of two tiles of sums: one is finished while the other is computed.
+// Returns the bytes of A's rows and of two tiles of sums: one is finished, the other computed.
 int64_t PartScratchBytes(int64_t m, int64_t k) {
   return 2 * kBytesOfSums + std::min(RowTiles(m), MaxRowTiles(k)) * BytesOfRowTile(k);
 }

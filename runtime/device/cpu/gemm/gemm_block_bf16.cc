@@ -173,7 +173,7 @@ constexpr std::array<BlockTileFunction, sizeof...(kMore)> BlockTilesOf(
 template <int kBits, bool kOffsets, Unpacks kUnpacks, int kLeast, int kMost>
 constexpr auto kBlockTiles = BlockTilesOf<kBits, kOffsets, kUnpacks, kLeast>(
     std::make_integer_sequence<int, kMost - kLeast + 1>());
-// By rows less kLeast.
+// Returns the tiles by rows less kLeast.
 template <int kBits, Unpacks kUnpacks, int kLeast, int kMost>
 const BlockTileFunction* TilesFor(bool offsets) {
   return offsets ? kBlockTiles<kBits, true, kUnpacks, kLeast, kMost>.data()

@@ -23,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The rows from the `index`th of the round on, kMost or `rows` of them, by a panel.
+// Multiplies the rows from the `index`th of the round on, kMost or `rows` of them, by a panel.
 template <int kBits, int kDigits, int kMost = kTall<kDigits>>
 HWY_INLINE void TileOfFew(const GemmArgs& args, const Scratch& scratch, const DigitBlocks& blocks,
                           const char* panel, int64_t column, int64_t begin, int64_t index,

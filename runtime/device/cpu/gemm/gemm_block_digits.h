@@ -63,7 +63,7 @@ struct BlockDigitKernels {
   void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
 };
 
-// Null where `isa` has no instruction for that. `rounded`: rows are rounded to bytes.
+// Returns nullptr where `isa` has no instruction for that. `rounded`: rows are rounded to bytes.
 const BlockDigitKernels* BlockDigitKernelsFor(Isa isa, bool rounded = false);
 // Returns the same by the tile unit (AMX), with the same bits; null where `isa` has none. Pays from
 // a few rows on. Its speed has not been measured.

@@ -181,8 +181,8 @@ struct UnitTiles {
     ~Session() { Unit::Release(); }
   };
 
-  // The unit reads whole blocks: after the last number of k the digits are those of something else,
-  // so the words there are 0.
+  // Fills the tile. The unit reads whole blocks: after the last number of k the digits belong to
+  // something else, so the words there are 0.
   static void Fill(const DigitBlocks& blocks, int64_t begin, int64_t end, Unpacked& unpacked) {
     if (end < blocks.count) return;
     const int64_t block = blocks.length / 4;

@@ -264,7 +264,7 @@ void WidenPanel(const void* packed, const BlockForm& form, int64_t k, int64_t pa
   });
 }
 
-// The words at `from` of a panel of columns, whose numbers are kept as they are.
+// Puts the words at `from` of a panel of columns, whose numbers are kept as they are.
 HWY_INLINE void PutWholeWords(const uint8_t* from, int64_t row_bytes, uint32_t flipped,
                               uint32_t* to) {
   for (int64_t j = 0; j < kPanel; ++j) {

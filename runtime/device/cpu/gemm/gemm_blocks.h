@@ -127,7 +127,7 @@ struct Bf16BlockKernels {
   void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, void* words);
 };
 
-// Null where `isa` has no instruction for that.
+// Returns nullptr where `isa` has no instruction for that.
 const Bf16BlockKernels* Bf16BlockKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -128,8 +128,8 @@ HWY_INLINE void WithActivation(Activation activation, const Finish& finish) {
   }
 }
 
-// The slow half of the epilogue: a tile that waits in `tile` gets its activation, residual and
-// partial columns.
+// Finishes a tile that waits in `tile`, the slow half of the epilogue: gives it its activation,
+// residual and partial columns.
 template <Activation activation>
 HWY_NOINLINE void FinishTile(const float* HWY_RESTRICT tile, int rows, const TileOut& out) {
   const F32 d;

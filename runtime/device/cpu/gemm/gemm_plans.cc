@@ -20,31 +20,9 @@ constexpr OpPlan kPlans[] = {
 // Every op of prepare programs that is this family's own. (No constexpr: a sanitizer does not take
 // the addresses of names for known.)
 const OpPrepare kPrepares[] = {
-    {kPackOp,
-     [](const PrepareCall& call) {
-       return RunPack(call.target, call.attributes, call.weight(), call.memory);
-     }},
-    {kPackInt8Op,
-     [](const PrepareCall& call) {
-       return RunPackInt8(call.target, call.attributes, call.weight(), call.input(1), call.memory);
-     }},
-    {kPackHalfOp,
-     [](const PrepareCall& call) {
-       return RunPackHalf(call.target, call.attributes, call.weight(), call.memory);
-     }},
-    {kPackBlocksOp,
-     [](const PrepareCall& call) {
-       return RunPackBlocks(call.target, call.attributes, call.weight(), *call.inputs[1],
-                            call.input(2), call.memory);
-     }},
-    {kPackBf16Op,
-     [](const PrepareCall& call) {
-       return RunPackBf16(call.target, call.attributes, call.weight(), call.input(1), call.memory);
-     }},
-    {kPackMapsOp,
-     [](const PrepareCall& call) {
-       return RunPackMaps(call.target, call.attributes, call.weight(), call.memory);
-     }},
+    {kPackOp, RunPack},         {kPackInt8Op, RunPackInt8},
+    {kPackHalfOp, RunPackHalf}, {kPackBlocksOp, RunPackBlocks},
+    {kPackBf16Op, RunPackBf16}, {kPackMapsOp, RunPackMaps},
 };
 
 }  // namespace

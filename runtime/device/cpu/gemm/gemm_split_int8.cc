@@ -253,7 +253,7 @@ void PackPanelWords(const Int8Source& b, int64_t k, int64_t column, int64_t live
   }
 }
 
-// The growth of the sums of a panel's columns if every number of a row of A has 2^7 added.
+// Computes the growth of the sums of a panel's columns if every number of a row of A has 2^7 added.
 void Offsets(const uint32_t* words, int64_t k, int32_t* offsets) {
   const D32 d32;
   const DU32 du;

@@ -50,7 +50,7 @@ HWY_INLINE bool LargeSecondCache() {
 // A stretch that leaves room for the rows of A in a roomy L1 cache.
 constexpr int64_t kCloseRows = 36 * 1024 / kRowBytes;
 
-// Two tiles that are far from full.
+// Returns whether two tiles are far from full.
 constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
 
 // The longest stretch of all, which stays in the L2 cache.
@@ -71,8 +71,8 @@ HWY_INLINE int64_t StretchRows(int64_t rows) {
   return LargeSecondCache() ? kLongestStretchBytes / kRowBytes : kCloseRows;
 }
 
-// The rows of a stretch where `k` is split into the fewest that are no longer than `longest`. All
-// have about the same length, since each prefetches as many rows of the next one as it has itself.
+// Returns the rows of a stretch where `k` is split into the fewest of at most `longest`. All have
+// about the same length, since each prefetches as many rows of the next one as it has itself.
 constexpr int64_t EvenStretch(int64_t k, int64_t longest) {
   constexpr int64_t kStep = 8;  // a multiple of the rows that inner loops take at a time
   if (k <= longest) return std::max<int64_t>(k, 1);
@@ -97,7 +97,7 @@ constexpr int64_t TilesOf(int64_t rows, int64_t tile_rows = kTileRows) {
   return (rows + tile_rows - 1) / tile_rows;
 }
 
-// A tile of one or two rows waits for its own sums, so the last tiles get about the same height.
+// Returns the rows of the next tile; the last ones are alike: one of a row or two waits for sums.
 constexpr int64_t NextTileRows(int64_t remaining, int64_t tile_rows = kTileRows) {
   if (remaining <= tile_rows) return remaining;
   if (remaining <= 2 * tile_rows) return (remaining + 1) / 2;

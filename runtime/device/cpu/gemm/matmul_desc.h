@@ -105,7 +105,7 @@ void AskWhichIsFastest(const CpuTarget& target, const Product& product,
 // plan_bf16.cc: the node's operands are to be rounded, and the product so; nothing where there is
 // no kernel for its form, which is then multiplied exactly.
 bool RoundsToBf16(const NodeView& node);
-// Its rows are to be rounded to bytes.
+// Returns whether its rows are to be rounded to bytes.
 bool RoundsToInt8(const NodeView& node);
 std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& node,
                                       const Product& product);

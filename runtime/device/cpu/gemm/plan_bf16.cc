@@ -143,18 +143,18 @@ bool RoundsToInt8(const NodeView& node) {
   return node.attributes().String(kPrecisionAttribute, "") == PrecisionName(Precision::kInt8);
 }
 
-absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,
-                                   const Tensor& values, const Tensor* scales,
-                                   WeightMemory& memory) {
-  const Bf16Kernels& kernels = Bf16KernelsFor(target.isa);
-  const bool transposed = attributes.Int("transposed", 0) != 0;
+absl::StatusOr<Tensor> RunPackBf16(const PrepareCall& call) {
+  const Tensor& values = call.weight();
+  const Tensor* scales = call.input(1);
+  const Bf16Kernels& kernels = Bf16KernelsFor(call.target.isa);
+  const bool transposed = call.attributes.Int("transposed", 0) != 0;
   const bool int8 = values.dtype() == DType::kInt8;
   if ((!int8 && values.dtype() != DType::kFloat32) || values.shape().size() != 2 ||
-      attributes.Int("panel", 0) != kernels.panel_columns) {
+      call.attributes.Int("panel", 0) != kernels.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackBf16Op, " of ", DTypeName(values.dtype()), " ",
                                             ShapeToString(values.shape()), " into panels of ",
-                                            attributes.Int("panel", 0), " columns on a device of ",
-                                            kernels.panel_columns));
+                                            call.attributes.Int("panel", 0),
+                                            " columns on a device of ", kernels.panel_columns));
   }
   const int64_t k = values.shape()[transposed ? 1 : 0];
   const int64_t n = values.shape()[transposed ? 0 : 1];
@@ -164,13 +164,13 @@ absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& at
                                             DTypeName(scales->dtype()), " ",
                                             ShapeToString(scales->shape())));
   }
-  const bool scaled = attributes.Int("scaled", 0) != 0;
+  const bool scaled = call.attributes.Int("scaled", 0) != 0;
   const int64_t bytes = PackedBytes(kernels, k, n, scaled);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   std::byte* to = packed.get();
   if (scaled) {
     auto* factors = reinterpret_cast<float*>(to);
-    const float alpha = attributes.Float("scale", 1);
+    const float alpha = call.attributes.Float("scale", 1);
     const bool one = scales != nullptr && scales->num_elements() == 1;
     for (int64_t j = 0; j < ScaleFloats(kernels, n); ++j) {
       const float own =

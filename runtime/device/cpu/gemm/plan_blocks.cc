@@ -84,7 +84,7 @@ void RunRoundedFloats(const LaunchArgs& args) {
   }
 }
 
-// A few panels after the others become floats, for kernels that know nothing else.
+// Widens a few panels after the others to floats, for kernels that know nothing else.
 void RunWidened(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const int parts = PartsWithScratch(args, params.scratch_parts);
@@ -112,7 +112,7 @@ void RunWidened(const LaunchArgs& args) {
   }
 }
 
-// The same with panels of bfloat16.
+// Widens panels to bfloat16 where RunWidened widens to floats.
 void RunWidenedHalves(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const int parts = PartsWithScratch(args, params.scratch_parts);
@@ -165,7 +165,7 @@ PrepareStep PackStep(const BlockWeights& weights, const BlockParams& params, int
   return step;
 }
 
-// Zero points as floats, [n, blocks]; `offset` is added to each.
+// Returns zero points as floats, [n, blocks]; `offset` is added to each.
 absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int64_t blocks,
                                             int bits, float offset) {
   std::vector<float> floats(static_cast<size_t>(n * blocks));
@@ -208,38 +208,39 @@ bool SuitsDigits(const BlockWeights& weights) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
-                                     const Tensor& numbers, const Tensor& scales,
-                                     const Tensor* points, WeightMemory& memory) {
-  const BlockGemmKernels& kernels = BlockGemmKernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackBlocks(const PrepareCall& call) {
+  const Tensor& numbers = call.weight();
+  const Tensor& scales = *call.inputs[1];
+  const Tensor* points = call.input(2);
+  const BlockGemmKernels& kernels = BlockGemmKernelsFor(call.target.isa);
   const BlockDigitKernels* const digits =
-      attributes.Int("digits", 0) != 0 ? BlockDigitKernelsFor(target.isa) : nullptr;
+      call.attributes.Int("digits", 0) != 0 ? BlockDigitKernelsFor(call.target.isa) : nullptr;
   const Bf16BlockKernels* const halves =
-      attributes.Int("bf16", 0) != 0 ? Bf16BlockKernelsFor(target.isa) : nullptr;
+      call.attributes.Int("bf16", 0) != 0 ? Bf16BlockKernelsFor(call.target.isa) : nullptr;
   const int64_t panel = digits != nullptr   ? digits->division.panel_columns
                         : halves != nullptr ? halves->division.panel_columns
                                             : kernels.panel_columns;
-  const int64_t k = attributes.Int("k", 0);
+  const int64_t k = call.attributes.Int("k", 0);
   const bool is_signed = numbers.dtype() == DType::kInt8;
   BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
-                        .bits = static_cast<int>(attributes.Int("bits", 0)),
+                        .bits = static_cast<int>(call.attributes.Int("bits", 0)),
                         .scales = static_cast<const float*>(scales.data())};
-  const BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
-                          .block = attributes.Int("block", 1),
-                          .points = attributes.Int("points", 0) != 0,
-                          .offsets = attributes.Int("offsets", 0) != 0};
+  const BlockForm form = {.bits = static_cast<int>(call.attributes.Int("kept_bits", 0)),
+                          .block = call.attributes.Int("block", 1),
+                          .points = call.attributes.Int("points", 0) != 0,
+                          .offsets = call.attributes.Int("offsets", 0) != 0};
   const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
   source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
   const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
                      (form.bits == 4 || form.bits == 8) && form.block > 0;
   if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
-      attributes.Int("panel", 0) != panel || form.offsets > (points != nullptr) || k <= 0 ||
+      call.attributes.Int("panel", 0) != panel || form.offsets > (points != nullptr) || k <= 0 ||
       source.row_bytes * 8 < k * source.bits ||
       (scales.num_elements() != n * form.Blocks(k) && scales.num_elements() != 1)) {
     return absl::InternalError(absl::StrCat(
         kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
         " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
-        attributes.Int("panel", 0), " columns on a device of ", panel));
+        call.attributes.Int("panel", 0), " columns on a device of ", panel));
   }
   std::vector<float> same;
   if (scales.num_elements() == 1) {
@@ -253,13 +254,13 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                                       static_cast<float>(source.offset)));
   } else if (form.points) {
     floats.assign(static_cast<size_t>(n * form.Blocks(k)),
-                  static_cast<float>(attributes.Int("point", 0) + source.offset));
+                  static_cast<float>(call.attributes.Int("point", 0) + source.offset));
   }
   if (form.points || form.offsets) source.points = floats.data();
   const int64_t bytes = digits != nullptr   ? digits->packed_bytes(k, n, form)
                         : halves != nullptr ? halves->packed_bytes(k, n, form)
                                             : kernels.PackedBytes(k, n, form);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   const auto pack = digits != nullptr   ? digits->pack
                     : halves != nullptr ? halves->pack
                                         : kernels.pack;

@@ -110,7 +110,7 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
 // The order of products on vectors, whatever their walk: an element's sum goes along the depth.
 constexpr absl::string_view kOrderOfDepth = "along the depth";
 
-// The floats of the node's weights were never made: their elements have `bytes` each.
+// Counts bytes that are read where weights were never made floats: elements have `bytes` each.
 void ReadNarrow(const Product& product, int64_t bytes, LaunchWork& work) {
   const double saved =
       static_cast<double>(product.k * product.n * (static_cast<int64_t>(sizeof(float)) - bytes));
@@ -313,7 +313,7 @@ bool ReadsNarrow(const Candidate& candidate) {
   return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
-// By kernels of ours and by OpenBLAS, of weights in any form but blocks.
+// Returns candidates by kernels of ours and by OpenBLAS, of weights in any form but blocks.
 std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
                                    const Product& product) {
   std::vector<Candidate> candidates = OwnCandidates(target, node, product);
@@ -361,8 +361,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 
 }  // namespace
 
-// The unit takes 16 rows at a time, however few there are, and converts the weights again in
-// each launch.
+// Returns whether tiles are worth it. The unit takes 16 rows at a time, however few there are, and
+// converts the weights again in each launch.
 bool SuitsTiles(const Product& product, bool int8) {
   // Products of floats gain with two row tiles where these are nearly full, or with three; beyond
   // that, any number of rows gains.
@@ -374,24 +374,25 @@ bool SuitsTiles(const Product& product, bool int8) {
   return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
 }
 
-absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
-                               const Tensor& weights, WeightMemory& memory) {
-  const GemmKernels& gemm = GemmKernelsFor(target.isa);
-  const bool transposed = attributes.Int("transposed", 0) != 0;
+absl::StatusOr<Tensor> RunPack(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const GemmKernels& gemm = GemmKernelsFor(call.target.isa);
+  const bool transposed = call.attributes.Int("transposed", 0) != 0;
   // A stack of matrices, stored as rows: each `columns` rows are one matrix.
-  const int64_t columns = attributes.Int("columns", 0);
+  const int64_t columns = call.attributes.Int("columns", 0);
   // Kernels of `maps` maps, one row each; of transposed convolutions, a column for each tap. With
   // groups, each run of `maps` maps is a matrix.
-  const int64_t maps = attributes.Int("maps", 0), groups = attributes.Int("groups", 1);
+  const int64_t maps = call.attributes.Int("maps", 0), groups = call.attributes.Int("groups", 1);
   // The taps of each channel, which become the first dim of a map's row; with 1 they stay in place.
-  const int64_t taps = attributes.Int("taps", 1);
+  const int64_t taps = call.attributes.Int("taps", 1);
   const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
   if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
     return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(weights.shape())));
   }
-  if (attributes.Int("panel", 0) != gemm.panel_columns) {
-    return absl::InternalError(absl::StrCat(kPackOp, " into panels of ", attributes.Int("panel", 0),
+  if (call.attributes.Int("panel", 0) != gemm.panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackOp, " into panels of ",
+                                            call.attributes.Int("panel", 0),
                                             " columns on a device of ", gemm.panel_columns));
   }
   const int64_t k = maps > 0 ? NumElements(weights.shape()) / (groups * maps)
@@ -407,34 +408,34 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   }
   const int64_t floats = gemm.PackedFloats(k, n);
   const int64_t bytes = matrices * floats * static_cast<int64_t>(sizeof(float));
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   for (int64_t i = 0; i < matrices; ++i) {
     gemm.pack({.data = from + i * k * n,
                .ld = maps == 0    ? weights.shape().back()
                      : transposed ? k
                                   : n,
                .transposed = transposed},
-              k, n, attributes.Float("scale", 1),
+              k, n, call.attributes.Float("scale", 1),
               reinterpret_cast<float*>(packed.get()) + i * floats);
   }
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
-absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
-                                   const Tensor& halves, WeightMemory& memory) {
-  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackHalf(const PrepareCall& call) {
+  const Tensor& halves = call.weight();
+  const GemmKernels& gemm = GemmKernelsFor(call.target.isa);
   if (!IsHalf(halves.dtype()) || halves.shape().size() != 2 ||
-      attributes.Int("panel", 0) != gemm.panel_columns) {
+      call.attributes.Int("panel", 0) != gemm.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackHalfOp, " of ", DTypeName(halves.dtype()), " ",
                                             ShapeToString(halves.shape()), " into panels of ",
-                                            attributes.Int("panel", 0), " columns on a device of ",
-                                            gemm.panel_columns));
+                                            call.attributes.Int("panel", 0),
+                                            " columns on a device of ", gemm.panel_columns));
   }
-  const bool transposed = attributes.Int("transposed", 0) != 0;
+  const bool transposed = call.attributes.Int("transposed", 0) != 0;
   const int64_t k = halves.shape()[transposed ? 1 : 0];
   const int64_t n = halves.shape()[transposed ? 0 : 1];
   const int64_t bytes = gemm.PackedHalves(k, n) * static_cast<int64_t>(sizeof(uint16_t));
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   gemm.pack_half({.data = static_cast<const uint16_t*>(halves.data()),
                   .ld = halves.shape()[1],
                   .transposed = transposed},
@@ -442,19 +443,19 @@ absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& at
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
-absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& attributes,
-                                   const Tensor& values, const Tensor* scales,
-                                   WeightMemory& memory) {
-  const bool transposed = attributes.Int("transposed", 0) != 0;
-  const bool words = attributes.Int("words", 0) != 0;
+absl::StatusOr<Tensor> RunPackInt8(const PrepareCall& call) {
+  const Tensor& values = call.weight();
+  const Tensor* scales = call.input(1);
+  const bool transposed = call.attributes.Int("transposed", 0) != 0;
+  const bool words = call.attributes.Int("words", 0) != 0;
   const GemmKernels* const kernels =
-      words ? DigitGemmKernelsFor(target.isa) : &GemmKernelsFor(target.isa);
+      words ? DigitGemmKernelsFor(call.target.isa) : &GemmKernelsFor(call.target.isa);
   if (values.dtype() != DType::kInt8 || values.shape().size() != 2 || kernels == nullptr ||
-      attributes.Int("panel", 0) != kernels->panel_columns) {
-    return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",
-                                            ShapeToString(values.shape()), " into panels of ",
-                                            attributes.Int("panel", 0), " columns on a device of ",
-                                            kernels == nullptr ? 0 : kernels->panel_columns));
+      call.attributes.Int("panel", 0) != kernels->panel_columns) {
+    return absl::InternalError(absl::StrCat(
+        kPackInt8Op, " of ", DTypeName(values.dtype()), " ", ShapeToString(values.shape()),
+        " into panels of ", call.attributes.Int("panel", 0), " columns on a device of ",
+        kernels == nullptr ? 0 : kernels->panel_columns));
   }
   const int64_t k = values.shape()[transposed ? 1 : 0];
   const int64_t n = values.shape()[transposed ? 0 : 1];
@@ -465,14 +466,14 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                             ShapeToString(scales->shape())));
   }
   const int64_t bytes = kernels->PackedInt8Bytes(k, n);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   kernels->pack_int8(
       {.data = static_cast<const int8_t*>(values.data()),
        .ld = values.shape()[1],
        .transposed = transposed,
        .scales = scales == nullptr ? nullptr : static_cast<const float*>(scales->data()),
        .one_scale = scales != nullptr && scales->num_elements() == 1},
-      k, n, attributes.Float("scale", 1), packed.get());
+      k, n, call.attributes.Float("scale", 1), packed.get());
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 

@@ -146,7 +146,7 @@ void SeeStretch(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t r
   SeePieces<Word>(p, pieces, number, end - begin, zero, seen + (begin - column) * row_bytes);
 }
 
-// The same, by words of the length that suits the taps.
+// Copies the windows by words of the length that suits the taps.
 void SeeByWords(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row, int64_t column,
                 int64_t count, uint8_t zero, uint8_t* seen) {
   struct Sixteen {

@@ -19,8 +19,8 @@ struct ByteWindows {
   // Returns the distance between rows: the copy of a row's last elements may reach over its end.
   int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostWordTaps)); }
 
-  // Where channels are planes of their own, a window sees a short piece of a few rows of planes,
-  // and each piece is copied as one word.
+  // Returns whether windows are copied by words. Where channels are planes of their own, a window
+  // sees a short piece of a few rows of planes, and each piece is copied as one word.
   bool by_words() const {
     return !x_last && columns.dilation == 1 && columns.kernel <= kMostWordTaps &&
            channels * rows.kernel <= kMostPieces;

@@ -128,7 +128,7 @@ HWY_INLINE void RunWindows(const ByteWords& conv, const uint8_t* seen, int64_t f
   }
 }
 
-// The channels from `channel` on, as many as D8 has lanes; `first`: as above.
+// Computes the channels from `channel` on, as many as D8 has lanes; `first`: as above.
 template <Form form, class D8>
 HWY_NOINLINE void RunBlock(const ByteWords& conv, const uint8_t* const* rows,
                            const uint8_t* padding, int64_t channel, int64_t first, uint8_t* scratch,

@@ -132,7 +132,7 @@ template <Form form, bool kASigned, int kVecs, bool kFew>
 constexpr auto kByteTiles =
     ByteTilesOf<form, kASigned, kVecs, kFew>(std::make_index_sequence<ByteRows<form>(kVecs)>());
 
-// By rows - 1, for a panel of `vectors` vectors.
+// Returns the tiles by rows - 1, for a panel of `vectors` vectors.
 template <Form form, bool kASigned>
 const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   if (vectors == kVectors) {

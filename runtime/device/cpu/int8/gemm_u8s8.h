@@ -102,7 +102,7 @@ struct U8S8Kernels {
     return Panels(n) * panel_columns * static_cast<int64_t>(sizeof(int32_t)) +
            columns * ((k + 3) / 4 * 4);
   }
-  // As GemmKernels::Partition.
+  // Returns the part as GemmKernels::Partition does.
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 

@@ -36,23 +36,10 @@ constexpr OpPlan kPlans[] = {
 // Every op of prepare programs that is this family's own. (No constexpr: a sanitizer does not take
 // the addresses of names for known.)
 const OpPrepare kPrepares[] = {
-    {kPackU8S8Op,
-     [](const PrepareCall& call) {
-       return RunPackU8S8(call.target, call.attributes, call.weight(), call.memory);
-     }},
-    {kPackByteColumnsOp,
-     [](const PrepareCall& call) {
-       return RunPackByteColumns(call.target, call.attributes, call.weight(), call.input(1),
-                                 call.input(2), call.memory);
-     }},
-    {kPackConvU8S8Op,
-     [](const PrepareCall& call) {
-       return RunPackConvU8S8(call.target, call.attributes, call.weight(), call.memory);
-     }},
-    {kPackTapsOp,
-     [](const PrepareCall& call) {
-       return RunPackTaps(call.attributes, call.weight(), call.memory);
-     }},
+    {kPackU8S8Op, RunPackU8S8},
+    {kPackByteColumnsOp, RunPackByteColumns},
+    {kPackConvU8S8Op, RunPackConvU8S8},
+    {kPackTapsOp, RunPackTaps},
 };
 
 }  // namespace

@@ -35,21 +35,22 @@ void PackWords(const PackedTaps& packed, uint8_t* raw, bool is_signed) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
-                                   WeightMemory& memory) {
+absl::StatusOr<Tensor> RunPackTaps(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
   const Shape& shape = weights.shape();
   if (!ops::IsByte(weights.dtype()) || shape.size() < 3 || shape[1] != 1) {
     return absl::InternalError(
         absl::StrCat(kPackTapsOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape)));
   }
   PackedTaps packed;
-  packed.widest = attributes.Int("widest", 0);
+  packed.widest = call.attributes.Int("widest", 0);
   ByteWords& words = packed.words;
   words.channels = shape[0];
   words.column_taps = shape.back();
   words.row_taps = NumElements(shape) / shape[0] / shape.back();
   const int64_t taps = words.row_taps * words.column_taps;
-  std::shared_ptr<std::byte> memory_of_all = memory.Allocate(static_cast<size_t>(packed.Bytes()));
+  std::shared_ptr<std::byte> memory_of_all =
+      call.memory.Allocate(static_cast<size_t>(packed.Bytes()));
   auto* const raw = reinterpret_cast<uint8_t*>(memory_of_all.get());
   std::memset(raw, 0, static_cast<size_t>(packed.Bytes()));
   const auto* from = static_cast<const uint8_t*>(weights.data());

@@ -69,7 +69,7 @@ struct BytePoolParams {
   bool is_signed = false;
 };
 
-// A unit is a row of windows.
+// Runs units: a unit is a row of windows.
 void RunBytePool(const LaunchArgs& launch) {
   const auto& p = *static_cast<const BytePoolParams*>(launch.params);
   const ops::Windows& w = p.windows;
@@ -101,7 +101,7 @@ void RunBytePool(const LaunchArgs& launch) {
   }
 }
 
-// Every window sees an element along `dim`.
+// Returns whether every window sees an element along `dim`.
 bool SeesSomething(const ops::Windows& w, size_t dim, int64_t size) {
   for (int64_t window = 0; window < w.out[dim]; ++window) {
     bool any = false;

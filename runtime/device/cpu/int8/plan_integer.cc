@@ -152,21 +152,21 @@ std::vector<Candidate> IntegerCandidates(const CpuTarget& target, const NodeView
 
 }  // namespace
 
-absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
-                                   const Tensor& weights, WeightMemory& memory) {
-  const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackU8S8(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const U8S8Kernels& kernels = U8S8KernelsFor(call.target.isa);
   if (!ops::IsByte(weights.dtype()) || weights.shape().size() != 2 ||
-      attributes.Int("panel", 0) != kernels.panel_columns) {
+      call.attributes.Int("panel", 0) != kernels.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackU8S8Op, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(weights.shape()), " into panels of ",
-                                            attributes.Int("panel", 0), " columns on a device of ",
-                                            kernels.panel_columns));
+                                            call.attributes.Int("panel", 0),
+                                            " columns on a device of ", kernels.panel_columns));
   }
   const int64_t k = weights.shape()[0], n = weights.shape()[1];
   const int64_t bytes = kernels.PackedBytes(k, n);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   kernels.pack({.data = weights.data(), .ld = n, .is_signed = weights.dtype() == DType::kInt8},
-               attributes.Int("a_signed", 0) != 0, k, n, packed.get());
+               call.attributes.Int("a_signed", 0) != 0, k, n, packed.get());
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 

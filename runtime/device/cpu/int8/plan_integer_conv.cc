@@ -89,7 +89,7 @@ void SeeBlock(const IntegerConvParams& p, const uint8_t* x, int64_t first, int64
   }
 }
 
-// A unit is a tile of the maps of a block of windows, of one group of one element of the batch.
+// Runs units: a unit is a tile of the maps of a block of windows, of one group of one element.
 void RunIntegerConv(const LaunchArgs& launch) {
   const auto& p = *static_cast<const IntegerConvParams*>(launch.params);
   const auto at = [&](int operand) -> const void* {

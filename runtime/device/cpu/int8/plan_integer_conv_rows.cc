@@ -111,25 +111,26 @@ void RunConvRows(const LaunchArgs& launch) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes& attributes,
-                                       const Tensor& weights, WeightMemory& memory) {
-  const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
+absl::StatusOr<Tensor> RunPackConvU8S8(const PrepareCall& call) {
+  const Tensor& weights = call.weight();
+  const U8S8Kernels& kernels = U8S8KernelsFor(call.target.isa);
   const Shape& shape = weights.shape();
-  const int64_t groups = attributes.Int("groups", 1);
+  const int64_t groups = call.attributes.Int("groups", 1);
   if (!ops::IsByte(weights.dtype()) || shape.size() < 3 || groups < 1 || shape[0] % groups != 0 ||
-      attributes.Int("panel", 0) != kernels.panel_columns) {
-    return absl::InternalError(absl::StrCat(kPackConvU8S8Op, " of ", DTypeName(weights.dtype()),
-                                            " ", ShapeToString(shape), " in ", groups,
-                                            " groups into panels of ", attributes.Int("panel", 0),
-                                            " columns on a device of ", kernels.panel_columns));
+      call.attributes.Int("panel", 0) != kernels.panel_columns) {
+    return absl::InternalError(
+        absl::StrCat(kPackConvU8S8Op, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape),
+                     " in ", groups, " groups into panels of ", call.attributes.Int("panel", 0),
+                     " columns on a device of ", kernels.panel_columns));
   }
   const int64_t maps = shape[0] / groups, channels = shape[1];
   const int64_t depth = NumElements(shape) / shape[0], taps = depth / channels;
-  const bool channels_last = attributes.Int("channels_last", 0) != 0;
+  const bool channels_last = call.attributes.Int("channels_last", 0) != 0;
   // Zero rows follow the last one: their operands equal the zero point, so they add nothing.
-  const int64_t whole = attributes.Int("depth", depth);
+  const int64_t whole = call.attributes.Int("depth", depth);
   const int64_t group_bytes = kernels.PackedBytes(whole, maps);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(groups * group_bytes));
+  std::shared_ptr<std::byte> packed =
+      call.memory.Allocate(static_cast<size_t>(groups * group_bytes));
   std::vector<uint8_t> matrix(static_cast<size_t>(whole * maps));  // [whole, maps]
   for (int64_t group = 0; group < groups; ++group) {
     const auto* from = static_cast<const uint8_t*>(weights.data()) + group * maps * depth;
@@ -140,7 +141,7 @@ absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes
       }
     }
     kernels.pack({.data = matrix.data(), .ld = maps, .is_signed = weights.dtype() == DType::kInt8},
-                 attributes.Int("a_signed", 0) != 0, whole, maps,
+                 call.attributes.Int("a_signed", 0) != 0, whole, maps,
                  packed.get() + group * group_bytes);
   }
   return Tensor(DType::kUInt8, {groups * group_bytes}, std::move(packed));

@@ -41,7 +41,7 @@ void RunQuantize(const LaunchArgs& launch) {
   }
 }
 
-// How the scales of operand 1 lie along the elements of operand 0; false for a form without kernel.
+// Notes how scales, operand 1, lie along operand 0; returns false for a form without kernel.
 bool SetGranularity(const NodeView& node, QuantizeParams& params) {
   const absl::Span<const int64_t> shape = node.shape(0);
   params.elements = NumElements(shape);
@@ -83,7 +83,7 @@ struct DynamicParams {
   int64_t elements = 0;
 };
 
-// Each part looks at all elements: where they end no part can know before the others are done.
+// Quantises. Each part looks at all elements: no part can know the range before others are done.
 void RunDynamic(const LaunchArgs& launch) {
   const auto& p = *static_cast<const DynamicParams*>(launch.params);
   constexpr int64_t kGrain = 64;

@@ -213,11 +213,12 @@ void SpreadColumns(const T* from, int64_t count, int64_t n, T* to) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> RunPackByteColumns(const CpuTarget& target, const Attributes& attributes,
-                                          const Tensor& values, const Tensor* scales,
-                                          const Tensor* points, WeightMemory& memory) {
-  const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
-  const bool transposed = attributes.Int("transposed", 0) != 0;
+absl::StatusOr<Tensor> RunPackByteColumns(const PrepareCall& call) {
+  const Tensor& values = call.weight();
+  const Tensor* scales = call.input(1);
+  const Tensor* points = call.input(2);
+  const U8S8Kernels& kernels = U8S8KernelsFor(call.target.isa);
+  const bool transposed = call.attributes.Int("transposed", 0) != 0;
   const bool matrix = values.shape().size() == 2;
   const int64_t k = matrix ? values.shape()[transposed ? 1 : 0] : 0;
   const int64_t n = matrix ? values.shape()[transposed ? 0 : 1] : 0;
@@ -227,21 +228,21 @@ absl::StatusOr<Tensor> RunPackByteColumns(const CpuTarget& target, const Attribu
   if (!matrix || !ops::IsByte(values.dtype()) || !of_columns(scales) || !of_columns(points) ||
       (scales != nullptr && scales->dtype() != DType::kFloat32) ||
       (points != nullptr && points->dtype() != values.dtype()) ||
-      attributes.Int("panel", 0) != kernels.panel_columns) {
+      call.attributes.Int("panel", 0) != kernels.panel_columns) {
     return absl::InternalError(absl::StrCat(
         kPackByteColumnsOp, " of ", DTypeName(values.dtype()), " ", ShapeToString(values.shape()),
         " with scales ", scales == nullptr ? "none" : ShapeToString(scales->shape()),
-        " into panels of ", attributes.Int("panel", 0), " columns on a device of ",
+        " into panels of ", call.attributes.Int("panel", 0), " columns on a device of ",
         kernels.panel_columns));
   }
   const ByteColumns packed(kernels, k, n);
-  std::shared_ptr<std::byte> bytes = memory.Allocate(static_cast<size_t>(packed.size));
+  std::shared_ptr<std::byte> bytes = call.memory.Allocate(static_cast<size_t>(packed.size));
   std::memset(bytes.get(), 0, static_cast<size_t>(packed.panels));
   auto* const factors = reinterpret_cast<float*>(bytes.get());
   const float one = 1;
   SpreadColumns(scales == nullptr ? &one : static_cast<const float*>(scales->data()),
                 scales == nullptr ? 1 : scales->num_elements(), n, factors);
-  const float alpha = attributes.Float("scale", 1);
+  const float alpha = call.attributes.Float("scale", 1);
   for (int64_t j = 0; j < n; ++j) factors[j] *= alpha;
   if (points != nullptr) {
     SpreadColumns(static_cast<const std::byte*>(points->data()), points->num_elements(), n,

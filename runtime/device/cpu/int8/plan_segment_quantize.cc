@@ -22,9 +22,9 @@ struct SegmentQuantizeParams {
   int y = 0;  // operand; the scale and the zero point follow
 };
 
-// The live tokens lie one after another, and each part takes an equal share of them, wherever
-// segments end. A part reads all of each segment that it shares, because no part can know the range
-// of a segment before the others are done.
+// Quantises the live tokens, which lie one after another, and each part takes an equal share of
+// them, wherever segments end. A part reads all of each segment that it shares, because no part can
+// know the range of a segment before the others are done.
 void RunSegmentQuantize(const LaunchArgs& launch) {
   const auto& p = *static_cast<const SegmentQuantizeParams*>(launch.params);
   const auto* x = static_cast<const float*>(launch.operands[0]);

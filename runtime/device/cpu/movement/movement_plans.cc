@@ -4,6 +4,7 @@
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/ranks_op.h"
 #include "runtime/ops/movement/scatter_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
@@ -24,6 +25,8 @@ constexpr OpPlan kPlans[] = {
     {TileOp::kName, PlanTile},
     {ConcatOp::kName, PlanConcat},
     {AppendRowsOp::kName, PlanAppendRows},
+    {AllReduceOp::kName, PlanAllReduce},
+    {AllGatherOp::kName, PlanAllGather},
     {LiveFillOp::kName, PlanLiveFill},
     {LiveExtentOp::kName, PlanLiveExtent},
     {LiveMaskOp::kName, PlanLiveMask},
@@ -44,10 +47,7 @@ constexpr OpPlan kPlans[] = {
 // Every op of prepare programs that is this family's own. (No constexpr: a sanitizer does not take
 // the addresses of names for known.)
 const OpPrepare kPrepares[] = {
-    {kPackInt8RowsOp,
-     [](const PrepareCall& call) {
-       return RunPackInt8Rows(call.weight(), call.input(1), call.input(2), call.memory);
-     }},
+    {kPackInt8RowsOp, RunPackInt8Rows},
 };
 
 }  // namespace

@@ -192,7 +192,7 @@ void RunApart(const LaunchArgs& launch) {
                     });
 }
 
-// The last dim are a few planes, side by side in the output.
+// Copies where the last dim holds a few planes, side by side in the output.
 template <class T>
 void RunTogether(const LaunchArgs& launch) {
   const auto& p = *static_cast<const CopyParams*>(launch.params);

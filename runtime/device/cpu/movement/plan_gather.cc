@@ -92,7 +92,7 @@ void RunGatherRuns(const LaunchArgs& launch) {
   }
 }
 
-// The runs that constant indices of blocks consist of; none where one is out of range.
+// Returns the runs that constant indices of blocks consist of; none where one is out of range.
 std::vector<Run> RunsOf(const Tensor& indices, int64_t size, int64_t block_bytes) {
   std::vector<Run> runs;
   const absl::StatusOr<std::vector<int64_t>> numbers = indices.ToInt64s();
@@ -133,8 +133,8 @@ std::optional<Candidate> GatherOfRuns(const CpuTarget& target, const NodeView& n
 constexpr int kMaxTables = 8;
 constexpr size_t kMaxDims = 6;
 
-// A row of a table that the model stores as bytes: its factor and its zero point, then its values
-// as int8.
+// Returns the bytes of a row of a table that the model stores as bytes: its factor and its zero
+// point, then its values as int8.
 constexpr int64_t Int8RowBytes(int64_t width) { return width + 2 * int64_t{sizeof(float)}; }
 
 // The bytes of a row that are prefetched: from there on the hardware prefetcher follows.
@@ -252,7 +252,7 @@ void RunCheckRange(const LaunchArgs& launch) {
   }
 }
 
-// The table `input` of a node is a Cast of halves: they are read as they are stored.
+// Returns the step where the table `input` is a Cast of halves: they are read as they are stored.
 PrepareStep ReadHalves(size_t input, const ParameterExprPtr& halves) {
   return {.input = input, .parts = {halves}, .dtype = halves->dtype(), .shape = halves->shape()};
 }
@@ -367,8 +367,10 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   return {std::move(candidate)};
 }
 
-absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
-                                       const Tensor* points, WeightMemory& memory) {
+absl::StatusOr<Tensor> RunPackInt8Rows(const PrepareCall& call) {
+  const Tensor& values = call.weight();
+  const Tensor* scales = call.input(1);
+  const Tensor* points = call.input(2);
   const Shape& shape = values.shape();
   const bool is_unsigned = values.dtype() == DType::kUInt8;
   const int64_t given = scales == nullptr ? 1 : scales->num_elements();
@@ -385,7 +387,7 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
   }
   const auto width = static_cast<size_t>(shape[1]);
   const int64_t bytes = shape[0] * Int8RowBytes(shape[1]);
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::shared_ptr<std::byte> packed = call.memory.Allocate(static_cast<size_t>(bytes));
   std::byte* to = packed.get();
   const auto* from = static_cast<const uint8_t*>(values.data());
   // Subtracting 128 flips the top bit.

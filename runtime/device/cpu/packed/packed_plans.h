@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "runtime/device/cpu/plan/kernel_family.h"
@@ -20,12 +19,8 @@ inline int64_t RowElements(const Shape& shape) {
 }
 
 // plan_segment.cc: packed tokens
-std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
+Plan PlanSegmentAttention, PlanSegmentReduce, PlanSegmentSpread, PlanSegmentCumSum;
 // plan_segment_pick.cc
-std::vector<Candidate> PlanSegmentPlace(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSegmentPick(const CpuTarget& target, const NodeView& node);
+Plan PlanSegmentPlace, PlanSegmentPick;
 
 }  // namespace reprise::cpu

@@ -104,35 +104,21 @@ void ClearEmptySegments(const LaunchArgs& launch, const SegmentAttentionParams& 
   }
 }
 
-// Units are shared out by cost, which goes with the keys that they look at: every part walks over
-// the segments and takes those that begin in its share.
+// Units cost as many as the keys that they look at.
 void RunSegmentAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const SegmentAttentionParams*>(launch.params);
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* segments = static_cast<const int32_t*>(launch.operands[kSegments]);
-  const auto units_of = [&](const SegmentRange& segment) { return p.heads * BlocksOf(p, segment); };
   if (p.one_a_segment && launch.part == 0) ClearEmptySegments(launch, p);
-  int64_t total = 0;
-  for (int64_t s = 0; s < p.segments; ++s) {
+  const auto units_of = [&](int64_t s) -> CostedUnits {
     const SegmentRange segment = BoundedSegment(p, segments, s);
-    total += units_of(segment) * segment.size();
-  }
-  const int64_t low = FirstOfPart(total, launch.part, parts);
-  const int64_t high = FirstOfPart(total, launch.part + 1, parts);
-  int64_t cost = 0;
-  for (int64_t s = 0; s < p.segments && cost < high; ++s) {
-    const SegmentRange segment = BoundedSegment(p, segments, s);
-    const int64_t units = units_of(segment), size = segment.size();
-    if (size == 0) continue;
-    // Unit u begins at cost + u * size.
-    const auto first_from = [&](int64_t bound) {
-      return std::clamp<int64_t>((bound - cost + size - 1) / size, 0, units);
-    };
-    const int64_t first = low <= cost ? 0 : first_from(low), last = first_from(high);
-    if (first < last) RunUnits(launch, p, s, segment, first, last);
-    cost += units * size;
-  }
+    return {p.heads * BlocksOf(p, segment), segment.size(), s + 1};
+  };
+  ForShareOfCost(p.segments, launch.part, parts, units_of,
+                 [&](int64_t s, int64_t first, int64_t last) {
+                   RunUnits(launch, p, s, BoundedSegment(p, segments, s), first, last);
+                 });
 }
 
 struct ReduceParams {

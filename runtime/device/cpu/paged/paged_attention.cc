@@ -242,7 +242,7 @@ float Weigh(float* scores, int64_t count, float highest, float sink) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The weights of a row become pairs, in place; times the scales of values, where these have any.
+// Turns the weights of a row into pairs, in place; times the scales of values where there are any.
 template <class Cell>
 void PairWeights(const PagedArgs& args, const PagedRow& row, const Range& range, float* weights) {
   const hn::RebindToSigned<F32> words;

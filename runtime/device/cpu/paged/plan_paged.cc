@@ -1,5 +1,6 @@
-// reprise.PagedAttention: a phase that appends, and one that attends. The units of the second, a
-// few rows of one sequence and one head of keys, are divided over parts by the keys they look at.
+// reprise.PagedAttention: a phase that appends, and one that attends; reprise.PagedCrossAttention,
+// which attends alone. Its units, a few rows of one sequence and one head of keys, are divided over
+// parts by the keys they look at.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -32,16 +33,22 @@ struct PagedParams {
   std::vector<float> slopes;
   std::vector<float> biases;  // numbers in the form of PagedRow, head by head; or none
   bool has_sinks = false;
-  size_t out = 0;  // operand; the workspace comes after it
+  size_t positions = In::kPositions, tables = In::kTables;  // operands
+  int64_t to_last = 0;  // added to a position, or to a length: the last position seen
+  size_t out = 0;       // operand; the workspace comes after it
   int scratch_parts = 0;
+  // Null: pages are only read.
   void (*append)(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) = nullptr;
 };
 
 // Where the tokens of a replay stand, and where their sequences' pages lie.
 struct PagedTokens {
-  explicit PagedTokens(const LaunchArgs& launch)
-      : positions(static_cast<const int64_t*>(launch.operands[In::kPositions])),
-        tables(static_cast<const int64_t*>(launch.operands[In::kTables])) {}
+  PagedTokens(const LaunchArgs& launch, const PagedParams& p)
+      : positions(static_cast<const int64_t*>(launch.operands[p.positions])),
+        tables(static_cast<const int64_t*>(launch.operands[p.tables])),
+        to_last(p.to_last) {}
+
+  int64_t position(int64_t token) const { return positions[token] + to_last; }
 
   // Returns how many of the first of `count` tokens belong to sequences.
   int64_t live(int64_t count) const {
@@ -59,7 +66,7 @@ struct PagedTokens {
     return std::bit_cast<std::byte* const*>(tables[token]);
   }
   std::byte* page(int64_t token) const {
-    return pages(token)[positions[token] / ops::kPagePositions];
+    return pages(token)[position(token) / ops::kPagePositions];
   }
   bool same_sequence(int64_t a, int64_t b) const {
     const ops::CarriedToken *one = carried(a), *other = carried(b);
@@ -69,6 +76,7 @@ struct PagedTokens {
 
   const int64_t* positions;
   const int64_t* tables;  // addresses
+  int64_t to_last;
 };
 static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
 
@@ -83,7 +91,7 @@ struct CarriedRows {
 
   std::byte* head(int64_t h) const { return cache.present + h * sequence.total * row_bytes; }
 
-  // The past of all heads is written where the sequence begins; then the token's `rows`.
+  // Writes the past of all heads where the sequence begins, then the token's `rows`.
   void Write(const float* rows, int64_t heads, const HalfKernels& half) const {
     const int64_t past_bytes = sequence.past * row_bytes;
     const bool first = sequence.begins && place == sequence.past;
@@ -138,12 +146,12 @@ void Store(const float* from, int64_t count, int8_t* to, int64_t stride, float* 
 // Keys go to columns, so that the scores of neighbouring positions are neighbours.
 template <class Cell>
 void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
-  const PagedTokens all(launch);
+  const PagedTokens all(launch, p);
   const int64_t size = p.args.head_dim, size_v = p.args.v_head_dim;
   const int64_t stride_v = ops::PagedValueStride(size_v);
   const ItemRange range = RangeOfPart(tokens, 1, launch.part, launch.parts);
   for (int64_t t = range.begin; t < range.end; ++t) {
-    const int64_t slot = all.positions[t] % ops::kPagePositions;
+    const int64_t slot = all.position(t) % ops::kPagePositions;
     const float* key =
         static_cast<const float*>(launch.operands[In::kKeys]) + t * p.kv_heads * size;
     const float* value =
@@ -195,7 +203,7 @@ int64_t EndOfPagedTile(const PagedParams& p, const PagedTokens& all, int64_t tok
 }
 
 int64_t CostOf(const PagedParams& p, const PagedTokens& all, int64_t begin, int64_t end) {
-  const int64_t keys = all.positions[end - 1] + 1;
+  const int64_t keys = all.position(end - 1) + 1;
   const int64_t seen = p.args.window > 0 ? std::min(keys, p.args.window + end - begin) : keys;
   return (end - begin) * (seen + ops::kPagePositions);
 }
@@ -206,7 +214,7 @@ PagedNext NextOf(const PagedParams& p, const PagedTokens& all, int64_t begin, in
   const bool same = kv_head + 1 < p.kv_heads;
   const int64_t token = same ? begin : end, head = same ? kv_head + 1 : 0;
   if (token >= tokens || all.carried(token) != nullptr) return {};
-  const int64_t position = all.positions[token];
+  const int64_t position = all.position(token);
   const int64_t first = p.args.window > 0 ? std::max<int64_t>(0, position - p.args.window + 1) : 0;
   return {.pages = all.pages(token),
           .first_page = first / ops::kPagePositions,
@@ -216,7 +224,7 @@ PagedNext NextOf(const PagedParams& p, const PagedTokens& all, int64_t begin, in
 
 void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int64_t end,
                   int64_t tokens, int64_t kv_head) {
-  const PagedTokens all(launch);
+  const PagedTokens all(launch, p);
   PagedArgs args = p.args;
   args.scratch = static_cast<float*>(launch.operands[p.out + 1]) + launch.part * p.scratch_floats;
   const PagedKernels* kernels = p.kernels;
@@ -225,10 +233,10 @@ void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin,
     args.keys = CarriedRows(*carried, p.k_cache, args.head_dim).head(kv_head);
     args.values = CarriedRows(*carried, p.v_cache, args.v_head_dim).head(kv_head);
     if (carried->sequence->half) args.widen = p.half->widen;
-    args.positions = all.positions[end - 1] + 1;  // Those after are not written yet.
+    args.positions = all.position(end - 1) + 1;  // Later ones are not written yet.
     args.tile = args.scratch + kMostPagedRows * args.scratch_stride;
   } else {
-    args.next = NextOf(p, all, begin, end, tokens, kv_head);
+    if (p.append != nullptr) args.next = NextOf(p, all, begin, end, tokens, kv_head);
     args.pages = all.pages(begin);
     args.k_offset += kv_head * args.head_dim * ops::kPagePositions;
     args.v_offset += kv_head * ops::kPagePositions * ops::PagedValueStride(args.v_head_dim);
@@ -246,7 +254,7 @@ void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin,
       const int64_t head = kv_head * p.group + g;
       rows[count++] = {.q = q + (t * p.heads + head) * args.head_dim,
                        .out = out + (t * p.heads + head) * args.v_head_dim,
-                       .position = all.positions[t],
+                       .position = all.position(t),
                        .slope = p.slopes.empty() ? 0 : p.slopes[head],
                        .biases = BiasesOf(p, head)};
       if (sinks != nullptr) rows[count - 1].sink = sinks[head];
@@ -258,46 +266,42 @@ void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin,
 }
 
 void Attend(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
-  const int parts = launch.lone_part ? launch.parts : std::min(launch.parts, p.scratch_parts);
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
-  const PagedTokens all(launch);
-  int64_t total = 0;
-  for (int64_t t = 0; t < tokens;) {
-    const int64_t end = EndOfPagedTile(p, all, t, tokens);
-    total += CostOf(p, all, t, end);
-    t = end;
-  }
-  total *= p.kv_heads;
-  const int64_t low = FirstOfPart(total, launch.part, parts);
-  const int64_t high = FirstOfPart(total, launch.part + 1, parts);
-  int64_t cost = 0;  // where the unit begins
-  for (int64_t t = 0; t < tokens && cost < high;) {
-    const int64_t end = EndOfPagedTile(p, all, t, tokens), own = CostOf(p, all, t, end);
-    for (int64_t h = 0; h < p.kv_heads; ++h, cost += own) {
-      if (cost >= low && cost < high) RunPagedUnit(launch, p, t, end, tokens, h);
-    }
-    t = end;
-  }
+  const PagedTokens all(launch, p);
+  const auto units_of = [&](int64_t token) -> CostedUnits {
+    const int64_t end = EndOfPagedTile(p, all, token, tokens);
+    return {p.kv_heads, CostOf(p, all, token, end), end};
+  };
+  ForShareOfCost(tokens, launch.part, parts, units_of, [&](int64_t token, int64_t h, int64_t last) {
+    const int64_t end = EndOfPagedTile(p, all, token, tokens);
+    for (; h < last; ++h) RunPagedUnit(launch, p, token, end, tokens, h);
+  });
 }
 
 void RunPagedAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const PagedParams*>(launch.params);
-  const int64_t tokens = PagedTokens(launch).live(LiveOf(p.tokens, p.batch_rows, *launch.frame));
-  if (launch.phase == 0) {
+  const int64_t tokens = PagedTokens(launch, p).live(LiveOf(p.tokens, p.batch_rows, *launch.frame));
+  if (p.append != nullptr && launch.phase == 0) {
     p.append(launch, p, tokens);
   } else {
     Attend(launch, p, tokens);
   }
 }
 
-}  // namespace
-
-std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeView& node) {
+// `reads_only`: reprise.PagedCrossAttention, whose keys and values other code writes.
+std::vector<Candidate> PlanPages(const CpuTarget& target, const NodeView& node, bool reads_only) {
   const Attributes& attributes = node.attributes();
   PagedParams p;
   p.tokens = node.shape(In::kQueries)[0];
   p.batch_rows = node.batch_rows();
-  p.has_sinks = node.has_input(In::kSinks);
+  if (reads_only) {
+    p.positions = PagedCrossAttentionOp::kLengths;
+    p.tables = PagedCrossAttentionOp::kTables;
+    p.to_last = -1;
+  } else {
+    p.has_sinks = node.has_input(In::kSinks);
+  }
   p.out = static_cast<size_t>(node.num_inputs());
   p.heads = attributes.Int("num_heads", 1);
   p.kv_heads = attributes.Int("kv_heads", 1);
@@ -305,6 +309,7 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   const auto dtype = static_cast<ops::CacheDType>(attributes.Int("cache_dtype", 0));
   const int64_t head_dim = node.shape(In::kQueries)[2] / p.heads;
   const bool rounds =
+      !reads_only &&
       attributes.String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16) &&
       RoundsPages(target.isa) && head_dim <= kMostRoundedHead;
   p.kernels = &PagedKernelsFor(target.isa, dtype, rounds);
@@ -312,7 +317,8 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   p.half = &HalfKernelsFor(target.isa, DType::kFloat16);
   p.k_cache = attributes.Int("k_cache", 0);
   p.v_cache = attributes.Int("v_cache", 0);
-  p.append = dtype == ops::CacheDType::kFloat32    ? Append<float>
+  p.append = reads_only                            ? nullptr
+             : dtype == ops::CacheDType::kFloat32  ? Append<float>
              : dtype == ops::CacheDType::kBFloat16 ? Append<uint16_t>
                                                    : Append<int8_t>;
   p.tile = std::max<int64_t>(1, p.kernels->most_rows / p.group);
@@ -334,21 +340,31 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   if (const auto* biases = attributes.Get<std::vector<float>>("biases")) {
     p.biases = BiasRows(*biases, p.args.bias_span);
   }
-  p.scratch_floats =
-      kMostPagedRows * p.args.scratch_stride + PagedTileFloats(p.args.head_dim, p.args.v_head_dim);
+  p.scratch_floats = kMostPagedRows * p.args.scratch_stride;
+  if (!reads_only) p.scratch_floats += PagedTileFloats(p.args.head_dim, p.args.v_head_dim);
   const double pairs = static_cast<double>(p.tokens * p.heads) * static_cast<double>(context) / 2;
-  Candidate candidate =
-      MakeCandidate(target, node, "paged_attention", RunPagedAttention, p,
-                    2 * pairs * static_cast<double>(p.args.head_dim + p.args.v_head_dim));
+  Candidate candidate = MakeCandidate(
+      target, node, reads_only ? "paged_cross_attention" : "paged_attention", RunPagedAttention, p,
+      2 * pairs * static_cast<double>(p.args.head_dim + p.args.v_head_dim));
   if (rounds) candidate.option.kernel = "paged_attention_bf16";
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =
       sizeof(float) * static_cast<size_t>(p.scratch_floats * p.scratch_parts);
-  candidate.bound.phases = 2;
+  candidate.bound.phases = reads_only ? 1 : 2;
   candidate.bound.detail = absl::StrCat(
       p.tokens, " tokens, ", p.heads, " heads over ", p.kv_heads, ", head dim ", p.args.head_dim,
       p.args.window > 0 ? absl::StrCat(", window ", p.args.window) : "");
   return {std::move(candidate)};
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeView& node) {
+  return PlanPages(target, node, /*reads_only=*/false);
+}
+
+std::vector<Candidate> PlanPagedCrossAttention(const CpuTarget& target, const NodeView& node) {
+  return PlanPages(target, node, /*reads_only=*/true);
 }
 
 }  // namespace reprise::cpu

@@ -22,7 +22,7 @@ class WeightMemory;
 // candidates; an op without a row, or whose rows have none, runs by its reference kernel.
 struct OpPlan {
   absl::string_view op;
-  PlanFunction plan;
+  Plan* plan;
 };
 
 // One step of a prepare program, which turns a weight into the form that kernels read.
@@ -37,10 +37,12 @@ struct PrepareCall {
   const Tensor* input(size_t i) const { return i < inputs.size() ? &*inputs[i] : nullptr; }
 };
 
+using Prepare = absl::StatusOr<Tensor>(const PrepareCall& call);
+
 // An op of prepare programs that is the device's own, "cpu.PackPanels" for example.
 struct OpPrepare {
   absl::string_view op;
-  absl::StatusOr<Tensor> (*run)(const PrepareCall& call);
+  Prepare* run;
 };
 
 struct KernelFamily {

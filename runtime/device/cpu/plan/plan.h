@@ -68,7 +68,7 @@ class NodeView {
   // Returns the rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
   int64_t batch_rows() const;
 
-  // Every operand that is there is of this dtype, outputs included.
+  // Returns whether every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;
   // Returns the bytes of all operands, which a launch must at least move.
   double OperandBytes() const;
@@ -98,7 +98,7 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
 Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
                         KernelFn run, std::shared_ptr<const void> params, double flops);
 
-using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
+using Plan = std::vector<Candidate>(const CpuTarget& target, const NodeView& node);
 
 // Returns how many of the first of `count` rows belong to requests, when the replay carries fewer
 // rows (or segments) than the recipe has. `batch_rows` as the node had it when it was bound.

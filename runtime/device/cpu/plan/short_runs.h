@@ -30,7 +30,7 @@ struct ShortRuns {
   std::array<Rows, N> operands;
 };
 
-// Nothing where the walk's own runs serve better.
+// Returns nullopt where the walk's own runs serve better.
 template <size_t N>
 std::optional<ShortRuns<N>> MakeShortRuns(const Walk<N>& walk) {
   constexpr int64_t kFewRows = 8;
@@ -112,7 +112,7 @@ class WrittenRows {
     return buffer_;
   }
 
-  // Each row overwrites the elements that the one before wrote beyond its width.
+  // Writes the rows. Each row overwrites the elements that the one before wrote beyond its width.
   template <int kWrites, class T>
   static void SplatBy(const T* values, int64_t stride, int64_t width, int64_t count, T* to) {
     for (int64_t row = 0; row < count; ++row) {

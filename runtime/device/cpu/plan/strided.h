@@ -91,7 +91,7 @@ void ForEachRunOf(const Walk<N>& walk, ItemRange range, F run) {
   }
 }
 
-// The same for the elements of part `part` of the first `live` ones.
+// Calls run() for the elements of part `part` of the first `live` ones.
 template <size_t N, class F>
 void ForEachRun(const Walk<N>& walk, int64_t live, int part, int parts, F run) {
   constexpr int64_t kGrain = 64;

@@ -71,7 +71,7 @@ class Direction {
     }
   }
 
-  // A part of a move of a step.
+  // Does a part of a move of a step.
   void Move(int64_t step, int move) const {
     if (IsProduct(move)) {
       const ItemRange panels = RangeOfPart(Panels(move), 1, launch_.part, launch_.parts);
@@ -95,7 +95,7 @@ class Direction {
   float* ResultOf(int64_t step) const {
     return y_ + (TimeOf(step) * p_.directions + direction_) * state_;
   }
-  // The state before and after a step: results where all are states, else two buffers in turn.
+  // Returns whether results are the states before and after a step; else two buffers are, in turn.
   bool ResultsAreStates() const { return y_ != nullptr && !p_.has_lengths(); }
   const float* Before(int64_t step) const {
     return step > 0 && ResultsAreStates() ? ResultOf(step - 1) : h_ + step % 2 * state_;
@@ -104,7 +104,7 @@ class Direction {
     return ResultsAreStates() ? ResultOf(step) : h_ + (step + 1) % 2 * state_;
   }
 
-  // One outside [0, sequence] is read as 0.
+  // Returns the length; one outside [0, sequence] is read as 0.
   int64_t LengthOf(int64_t row) const {
     const int64_t length = GivenLength(p_, launch_, row);
     return length >= 0 && length <= p_.sequence ? length : 0;
@@ -290,7 +290,7 @@ void StartAll(const RecurrentLayer& p, const LaunchArgs& launch) {
   }
 }
 
-// All steps of some rows of the batch, in each direction: as many parts as there are groups.
+// Runs all steps of some rows of the batch, in each direction: as many parts as there are groups.
 void RunGroups(const RecurrentLayer& p, const LaunchArgs& launch) {
   const int parts = static_cast<int>(std::min<int64_t>(launch.parts, p.directions * p.groups()));
   if (launch.part >= parts) return;

@@ -41,7 +41,7 @@ struct RecurrentLayer {
   bool has_lengths() const { return lengths != DType::kUndefined; }
   int64_t width() const { return gates * hidden; }
   int64_t state_floats() const { return batch * hidden; }
-  // The hidden gate takes the state after its reset, so that it has a product of its own.
+  // Returns whether the hidden gate, with a product of its own, takes the state after its reset.
   bool resets_first() const { return cell == Cell::kGru && !linear_before_reset; }
   // Columns of one packed matrix that the state is multiplied with.
   int64_t state_columns() const { return resets_first() ? hidden : width(); }

@@ -1,8 +1,6 @@
 // Plans of LSTM, GRU and RNN.
 #pragma once
 
-#include <vector>
-
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
 
@@ -12,8 +10,6 @@ namespace reprise::cpu {
 KernelFamily RecurrentFamily();
 
 // plan_recurrent.cc
-std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanGru(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanRnn(const CpuTarget& target, const NodeView& node);
+Plan PlanLstm, PlanGru, PlanRnn;
 
 }  // namespace reprise::cpu

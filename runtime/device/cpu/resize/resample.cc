@@ -116,7 +116,7 @@ HWY_INLINE void SumRowsBy(const float* const* taps, const float* weights, int64_
   }
 }
 
-// The same of any number of rows.
+// Adds up any number of rows.
 template <RowEnd kFrom, RowEnd kTo>
 HWY_INLINE void SumManyRows(const float* const* rows, const float* weights, int count, int64_t size,
                             float* to) {
@@ -184,7 +184,7 @@ void LoneRows(const Resampling& of, int64_t row, int64_t count, int64_t first_ro
   }
 }
 
-// The same where each is a sum of rows.
+// Resamples rows each of which is a sum of rows.
 void SummedRows(const Resampling& of, int64_t row, int64_t count, int64_t first_row, const float* x,
                 SampledRows& sampled, float* scratch, float* out) {
   const ResampledColumns& columns = of.columns;

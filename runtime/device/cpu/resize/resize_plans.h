@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
@@ -16,12 +15,12 @@ inline constexpr int64_t kCorners = 4;
 KernelFamily ResizeFamily();
 
 // plan_resize.cc
-std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
+Plan PlanResize;
 
 // plan_deform.cc: the elements that the windows of a deformable convolution read
-std::vector<Candidate> PlanDeformColumns(const CpuTarget& target, const NodeView& node);
+Plan PlanDeformColumns;
 
 // plan_grid_sample.cc
-std::vector<Candidate> PlanGridSample(const CpuTarget& target, const NodeView& node);
+Plan PlanGridSample;
 
 }  // namespace reprise::cpu

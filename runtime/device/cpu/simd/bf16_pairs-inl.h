@@ -19,7 +19,7 @@ namespace {
 using U32 = hn::RebindToUnsigned<F32>;
 using VU = hn::Vec<U32>;
 
-// Each float as the nearest bfloat16, in the upper half of its word.
+// Rounds each float to the nearest bfloat16, in the upper half of its word.
 HWY_INLINE VU RoundToBf16(VF x) {
   const U32 du;
   const VU bits = hn::BitCast(du, x);

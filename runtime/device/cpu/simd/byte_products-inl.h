@@ -46,7 +46,7 @@ HWY_INLINE void AccumulateBytes(V& sum, V unsigned_bytes, V signed_bytes) {
   sum.raw = register_of_sum;
 }
 
-// The same of words of two signed numbers of 16 bits.
+// Adds the products in words of two signed numbers of 16 bits.
 template <class V>
 HWY_INLINE void AccumulatePairs(V& sum, V a, V b) {
   auto register_of_sum = sum.raw;

@@ -60,7 +60,7 @@ HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, co
   }
 }
 
-// Each lane i times lane i of `scale`.
+// Transposes rows, with each lane i times lane i of `scale`.
 HWY_INLINE void TransposeRows(F32 d, const float* const* rows, int64_t columns, VF scale,
                               float* HWY_RESTRICT to, int64_t stride) {
   TransposeBy(

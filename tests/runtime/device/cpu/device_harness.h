@@ -195,7 +195,7 @@ class NodeRun {
                                             blocks ? WeightBits::kInt4 : WeightBits::kInt8);
   }
 
-  // The value of an expression over random leaves, and of all its parts.
+  // Returns the value of an expression over random leaves, and of all its parts.
   Tensor ValueOf(const ParameterExpr& expression, std::mt19937& random) {
     const auto known = values_.find(expression.text());
     if (known != values_.end()) return known->second;

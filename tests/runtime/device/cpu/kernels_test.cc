@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 class KernelsTest : public DeviceOfTier {};
 
-// Each runs on every tier, in several partitions, and in place where that is offered.
+// Lists nodes; each runs on every tier, in several partitions, and in place where that is offered.
 std::vector<const char*> EveryNode() {
   std::vector<const char*> all;
   for (const absl::Span<const char* const> nodes :

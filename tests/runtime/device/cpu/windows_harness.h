@@ -170,7 +170,7 @@ inline std::string WithResidual(const std::string& text) {
 // Checks nodes of windows on a device of each tier.
 class WindowsOfTier : public DeviceOfTier {
  protected:
-  // Every option of the node, by several parts. They give the same bits.
+  // Checks every option of the node, by several parts. They give the same bits.
   void Check(const std::string& text, uint32_t seed) {
     SCOPED_TRACE(text);
     NodeRun run(text, seed);

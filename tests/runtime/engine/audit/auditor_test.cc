@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/capture/capture_pool.h"
-#include "runtime/engine/silent_observer.h"
 #include "tests/testing/masked_mean.h"
 
 namespace reprise {
@@ -68,20 +66,22 @@ class FaultyDevice final : public Device {
 // Remembers what audits found.
 class AuditObserver final : public Observer {
  public:
-  class ForOne final : public SilentModelObserver {
+  class ForOne final : public ModelObserver {
    public:
     explicit ForOne(AuditObserver& all) : all_(all) {}
-    void OnAudit(AuditResult result) override {
+    void On(const ModelEvent& event) override {
       MutexLock lock(all_.mutex_);
-      ++all_.results_[static_cast<size_t>(result)];
-      all_.changed_.NotifyAll();
+      std::visit(
+          OfEvent{
+              [&](const AuditOutcome& audit) {
+                ++all_.results_[static_cast<size_t>(audit.result)];
+                all_.changed_.NotifyAll();
+              },
+              [&](const Quarantine& quarantine) { all_.quarantined_.push_back(quarantine.axis); },
+              [&](const ReplayRecord&) { ++all_.replays; },
+              [&](const EagerCacheLookup&) { ++all_.eager_requests; }, [](const auto&) {}},
+          event);
     }
-    void OnQuarantine(size_t axis) override {
-      MutexLock lock(all_.mutex_);
-      all_.quarantined_.push_back(axis);
-    }
-    void OnReplay(const ReplayRecord&) override { ++all_.replays; }
-    void OnEagerCacheRequest(bool) override { ++all_.eager_requests; }
 
    private:
     AuditObserver& all_;

@@ -42,7 +42,7 @@ class InputsInPlaceTest : public testing::Test {
 
   float Draw() { return std::uniform_real_distribution<float>(-1, 1)(random_); }
 
-  // The first `rows`, whose bytes begin `shift` bytes after an aligned address.
+  // Runs the first `rows`, whose bytes begin `shift` bytes after an aligned address.
   Response Run(int64_t rows, size_t shift) {
     alignas(64) char past[sizeof(past_) + 64], now[sizeof(now_) + 64];
     std::memcpy(past + shift, past_, sizeof(past_));

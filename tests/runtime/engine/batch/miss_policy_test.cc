@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <optional>
-#include <random>
 #include <thread>
 
 #include "tests/runtime/engine/batch/held_lane.h"

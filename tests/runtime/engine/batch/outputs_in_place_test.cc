@@ -76,7 +76,7 @@ class OutputsInPlaceTest : public testing::Test {
     return {};
   }
 
-  // Every row, as one request a row gives them.
+  // Checks every row, as one request a row gives them.
   void ExpectRowsOfTheirOwn(const Response& response, int64_t rows, int64_t length) {
     const size_t row_bytes = static_cast<size_t>(length * kWidth) * sizeof(float);
     for (size_t output : {0, 1}) {

@@ -2,9 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/load/padding_cases/slice_request.h"
 #include "tests/runtime/engine/load/padding_cases/slices.h"
 #include "tests/testing/engine_fixture.h"

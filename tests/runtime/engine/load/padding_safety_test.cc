@@ -7,11 +7,11 @@
 #include <cmath>
 #include <random>
 
-#include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/load/padding_cases/attention.h"
 #include "tests/runtime/engine/load/padding_cases/batch.h"
 #include "tests/runtime/engine/load/padding_cases/coarse.h"
 #include "tests/runtime/engine/load/padding_cases/joined_masks.h"
+#include "tests/runtime/engine/load/padding_cases/named_attention.h"
 #include "tests/runtime/engine/load/padding_cases/numbers.h"
 #include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/places.h"
@@ -91,7 +91,8 @@ class PaddingSafetyTest : public testing::TestWithParam<std::tuple<PaddingCase, 
     return model.ok() ? *std::move(model) : nullptr;
   }
 
-  // Where sizes decide something the first request of its sizes runs exact. Nothing is captured.
+  // Looks at sizes: where sizes decide something the first request of its sizes runs exact. Nothing
+  // is captured.
   void LookAtSizesOf(const Model& model, const Request& request) {
     RequestShape shape = *model.Measure(request);
     if (!shape.in_new_slice) return;
@@ -220,6 +221,7 @@ REPRISE_PADDING_CASES(Places, kPlaceTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Sums, kSumTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Sizes, kSizeTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Batch, kBatchTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Named, kNamedCases, PackingMode::kOff, PackingMode::kAuto);
 REPRISE_PADDING_CASES(Numbers, kNumberTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Coarse, kCoarseTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Rare, kRareTraps, PackingMode::kOff);

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/graph.h"
 #include "tests/runtime/engine/load/padding_cases/slice_request.h"

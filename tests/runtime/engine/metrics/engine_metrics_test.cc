@@ -10,7 +10,6 @@
 
 #include "runtime/engine/metrics/compilations.h"
 #include "runtime/engine/metrics/metrics_file.h"
-#include "runtime/engine/silent_observer.h"
 
 namespace reprise {
 namespace {
@@ -22,12 +21,10 @@ using testing::Pair;
 // Counts the events that it receives, to see that all arrive.
 class Listener final : public Observer {
  public:
-  class Model final : public SilentModelObserver {
+  class Model final : public ModelObserver {
    public:
     explicit Model(int& told) : told_(told) {}
-    void OnCompile(const CompileRecord&) override { ++told_; }
-    void OnReplay(const ReplayRecord&) override { ++told_; }
-    void OnTune(absl::string_view) override { ++told_; }
+    void On(const ModelEvent&) override { ++told_; }
 
    private:
     int& told_;
@@ -40,7 +37,8 @@ class Listener final : public Observer {
 
 void ReplayOnce(ModelObserver& model) {
   const AxisElements axes[] = {{.valid = 2, .padded = 0}, {.valid = 20, .padded = 12}};
-  model.OnReplay({.bucket = "b2_s16", .duration_ns = 1000, .rows = 2, .requests = 1, .axes = axes});
+  model.On(ReplayRecord{
+      .bucket = "b2_s16", .duration_ns = 1000, .rows = 2, .requests = 1, .axes = axes});
 }
 
 TEST(EngineMetricsTest, CountsStayWhenAModelGoesAndAnotherObserverIsTold) {
@@ -49,14 +47,15 @@ TEST(EngineMetricsTest, CountsStayWhenAModelGoesAndAnotherObserverIsTold) {
   const ModelObserverSpec spec = {.id = {"minilm", 3}, .axes = {"batch", "sequence"}};
   for (int i = 0; i < 2; ++i) {
     const std::unique_ptr<ModelObserver> model = metrics.ForModel(spec);
-    model->OnCompile({.reason = CompileReason::kNewShape, .phases = {.passes_ns = 500'000'000}});
-    model->OnCacheRequest(false);
-    model->OnCacheSize(1, 100);
+    model->On(
+        CompileRecord{.reason = CompileReason::kNewShape, .phases = {.passes_ns = 500'000'000}});
+    model->On(CacheLookup{false});
+    model->On(CacheSize{1, 100});
     ReplayOnce(*model);
-    model->OnTune("b2_s16");
-    model->OnCacheSize(0, 0);
+    model->On(TunedRecipe{"b2_s16"});
+    model->On(CacheSize{0, 0});
   }
-  EXPECT_EQ(listener.told, 6);
+  EXPECT_EQ(listener.told, 12);
   const std::vector<ModelCounts> all = metrics.Counts();
   ASSERT_EQ(all.size(), 1);
   const ModelCounts& counts = all[0];

@@ -1,7 +1,6 @@
 // Inputs that have the batch axis in two dims: each request is a block on the diagonal.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "tests/runtime/onnx/model_builder.h"

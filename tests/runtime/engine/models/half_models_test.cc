@@ -85,7 +85,7 @@ void SplitHeads(TwinBuilder& t, const std::string& x, const std::string& y, bool
                swapped ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 1, 3});
 }
 
-// One layer of an encoder, from ids and mask. `softmax`: in float32, between two Casts.
+// Builds one layer of an encoder, from ids and mask. `softmax`: in float32, between two Casts.
 void BuildEncoder(TwinBuilder& t, bool float_softmax) {
   ModelBuilder& b = t.b;
   b.Input("ids", {"batch", "sequence"}, TensorProto::INT64);
@@ -207,7 +207,7 @@ class HalfModelsTest : public testing::TestWithParam<std::tuple<DType, Isa>> {
       (wide ? wide_ : half_model_) = *model;
     }
   }
-  // Both are compiled to the same launches, and hold the same bytes in the end.
+  // Checks that both are compiled to the same launches, and hold the same bytes in the end.
   void ExpectSameKernels(const std::vector<int64_t>& sizes) {
     const auto narrow = fixture_.engine.CompileAt(*half_model_, sizes);
     const auto wide = fixture_.engine.CompileAt(*wide_, sizes);
@@ -221,7 +221,7 @@ class HalfModelsTest : public testing::TestWithParam<std::tuple<DType, Isa>> {
     EXPECT_TRUE(response.status.ok()) << response.status;
     return response;
   }
-  // The models' outputs are float32.
+  // Checks that the models' outputs are float32.
   void ExpectSameFloats(const Request& request) {
     const Response got = Run(half_model_, request), want = Run(wide_, request);
     ASSERT_EQ(got.outputs[0].shape, want.outputs[0].shape);

@@ -160,7 +160,7 @@ NodeRun RunOf(const BuiltForest& forest, int64_t rows, int64_t columns, const Te
   return run;
 }
 
-// One of each tier.
+// Returns one of each tier.
 const std::vector<std::pair<Isa, std::unique_ptr<CpuDevice>>>& Devices() {
   static const auto* const kDevices = [] {
     auto* devices = new std::vector<std::pair<Isa, std::unique_ptr<CpuDevice>>>();

@@ -60,7 +60,7 @@ class PackedEngineTest : public testing::Test {
   Response Alone(const TokenRequest& tokens) {
     return engine().RunOne(**exact_, tokens.request, *fixture_->stream);
   }
-  // All of `tokens` in one replay.
+  // Runs all of `tokens` in one replay.
   std::vector<Response> RunTogether(const std::vector<std::unique_ptr<TokenRequest>>& tokens) {
     BatchPlan plan(model());
     std::vector<const Request*> requests;

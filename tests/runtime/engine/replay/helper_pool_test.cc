@@ -212,7 +212,7 @@ bool Comes(const std::function<bool()>& condition) {
 // The clock stands still, so that helpers park for want of a core alone.
 class LingeringTest : public testing::Test {
  protected:
-  // A call of one thread that holds its core until it is let go.
+  // Holds a core by a call of one thread until it is let go.
   void HoldACore() {
     callers_.emplace_back([this] {
       pool_.Run(

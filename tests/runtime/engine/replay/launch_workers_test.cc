@@ -21,7 +21,7 @@ class Steps {
     static_cast<Steps*>(steps)->Note(step, part, parts);
   }
 
-  // The thread that runs `part` of `step` stays in it until Release.
+  // Makes the thread that runs `part` of `step` stay in it until Release.
   void Hold(int step, int part) {
     std::lock_guard lock(mutex_);
     held_ = {step, part};

@@ -21,7 +21,7 @@ class BackgroundThrottleTest : public testing::Test {
                                     .stopped = [this] { return stopped_; },
                                     .sleep = [this](int64_t ns) { clock_.AdvanceNs(ns); }});
   }
-  // A slice of work, during which others have the core as well.
+  // Runs a slice of work, during which others have the core as well.
   void Slice(int64_t ns, int64_t stolen_ns = 0) {
     ASSERT_TRUE(spare_->Wait());
     clock_.AdvanceNs(ns + stolen_ns);

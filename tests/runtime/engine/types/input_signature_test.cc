@@ -31,7 +31,7 @@ ModelIo Input(const std::string& name, const std::vector<std::string>& dims,
 
 class InputSignatureTest : public testing::Test {
  protected:
-  // A shape for each input; nullopt: left out.
+  // Matches a shape for each input; nullopt: left out.
   absl::StatusOr<std::map<std::string, int64_t>> Match(
       const std::vector<std::optional<Shape>>& shapes) const {
     std::vector<const Shape*> pointers;

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "tests/runtime/onnx/gguf/gguf_builder.h"
 #include "tests/testing/temp_folder.h"
 

@@ -94,6 +94,17 @@ TEST(AttentionTest, BoolAndAdditiveMasksAgree) {
   EXPECT_THAT(Numbers(added), ElementsAreArray(Numbers(kept)));
 }
 
+TEST(AttentionTest, AHiddenKeyWeighsNothingWhateverItsScoreIs) {
+  const Tensor queries = F32({1, 1, 1}, {1}), values = F32({1, 3, 1}, {1, 3, 50});
+  for (const float infinite : {kInf, -kInf, NAN}) {
+    const Tensor keys = F32({1, 3, 1}, {0, 0, infinite});
+    for (const Tensor& mask : {Bools({3}, {1, 1, 0}), F32({3}, {0, 0, -kInf})}) {
+      EXPECT_THAT(Numbers(RunOp("reprise.Attention", {queries, keys, values, mask}, Settings(1))),
+                  ElementsAre(2));
+    }
+  }
+}
+
 TEST(AttentionTest, AFullyMaskedRowIsNaNUnlessAskedToBeZero) {
   const Tensor mask = Bools({2, 2}, {0, 0, 1, 1});
   const auto nan = Numbers(RunOp("reprise.Attention", {kZero, kZero, kValues, mask}, Settings(2)));

@@ -32,7 +32,7 @@ Tensor F64(Shape shape, const std::vector<double>& values) {
   return Tensor::FromVector(DType::kFloat64, std::move(shape), values);
 }
 
-// The definition, of `length` numbers of `x`, those past its end 0.
+// Computes the definition, of `length` numbers of `x`, those past its end 0.
 std::vector<double> Sums(const std::vector<Complex>& x, int64_t length, bool inverse) {
   std::vector<double> y;
   for (int64_t k = 0; k < length; ++k) {

@@ -23,7 +23,7 @@ Tensor Rows(const Tensor& from, int64_t begin, int64_t end) {
   });
 }
 
-// Each segment of x [tokens, width...], whose sizes differ by orders of magnitude.
+// Checks each segment of x [tokens, width...], whose sizes differ by orders of magnitude.
 void ExpectEachAsAlone(const Shape& rest, const std::vector<int32_t>& bounds) {
   SCOPED_TRACE(ShapeToString(rest));
   std::mt19937 random(3);

@@ -1,6 +1,5 @@
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
 #include "runtime/passes/layout/layout_passes.h"

@@ -166,7 +166,7 @@ TEST(HoistPicksTest, PicksOfPicksAreLookedForAnew) {
 TEST(HoistPicksTest, PositionsThatMeetStay) {
   for (const char* body :
        {"%y: ? = Softmax(%x) {axis = 1}\n", "%y: ? = LayerNormalization(%x, %g2) {axis = 1}\n",
-        "%y: ? = MatMul(%m, %x)\n",
+        "%y: ? = MatMul(%m, %x)\n", "const %a: i64[] = {1}\n%y: ? = CumSum(%x, %a)\n",
         "const %s: i64[3] = {2, 8, 4}\n%z: ? = Reshape(%x, %s)\n"
         "%y: ? = Transpose(%z) {perm = [0, 2, 1]}\n"}) {
     SCOPED_TRACE(body);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/graph/graph.h"
 #include "runtime/shapes/dim_expression.h"
 #include "tests/testing/must_parse.h"

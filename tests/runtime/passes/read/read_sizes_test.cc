@@ -203,7 +203,8 @@ TEST(ReadSizesTest, TheEndsOfRowsFollowTheirSizes) {
   EXPECT_EQ(Difference(kLive, Sizes("batch", "sequence"), 10), "");
 }
 
-// As many rows as a table says that no term does, after `steps` ops that make 4 MB each at 2^20.
+// Returns a graph of as many rows as a table says that no term does, after `steps` ops that make 4
+// MB each at 2^20.
 std::string RowsByATable(int steps) {
   std::string text = R"(graph {
   input %x: f32[sequence]

@@ -1,8 +1,6 @@
 // The regions of a model's sizes, and the shapes of its outputs there.
 #include "runtime/passes/read/size_regions.h"
 
-#include <vector>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"

@@ -1,8 +1,6 @@
 // Models packed and unpacked, as graphs in text form over the inputs below.
 #pragma once
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"

@@ -84,7 +84,7 @@ Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937
 // Parameters by leaf index; a leaf whose type the text omits is [features] or as the test says.
 namespace {
 
-// A value for each leaf of `expr` whose type the text gives.
+// Adds a value for each leaf of `expr` whose type the text gives.
 void AddRandomLeaves(const ParameterExprPtr& expr, int64_t limit, std::mt19937& random,
                      std::vector<Tensor>& parameters) {
   if (expr == nullptr) return;

@@ -2,7 +2,6 @@
 // graph run before and after with the reference kernels on random data.
 #pragma once
 
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -38,7 +37,7 @@ void ExpectSameAnswers(const Pass& pass, absl::string_view text,
                        const SameAnswersOptions& options = {});
 void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOptions& options = {});
 
-// Both: the answers stay, and the result is `expected` (compared as numbered text).
+// Checks both: the answers stay, and the result is `expected` (compared as numbered text).
 void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view expected,
                    const SameAnswersOptions& options = {});
 

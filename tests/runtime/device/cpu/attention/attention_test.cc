@@ -68,7 +68,7 @@ struct Head {
   // Returns a number as the kernel multiplies it.
   float Operand(float x) const { return rounded ? BFloat16ToFloat(FloatToBFloat16(x)) : x; }
 
-  // The plain loop, in double: [v_head_dim] of query `i`.
+  // Computes the plain loop, in double: [v_head_dim] of query `i`.
   std::vector<double> Expected(int64_t i) const {
     std::vector<double> p(keys), expected(v_head_dim);
     double max = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -324,6 +324,31 @@ TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
         }
         head.Run(kernels(), 0, queries);
         Check(head);
+      }
+    }
+  }
+}
+
+// Keys past the end of a row hold whatever its padding became.
+TEST_P(AttentionTest, InfiniteScoresOfHiddenKeysChangeNoBit) {
+  const auto is_hidden = [](int64_t key) { return key % 7 == 3 || key >= 130; };
+  for (const Mask mask :
+       {Mask::kBiasRow, Mask::kBiasPerQuery, Mask::kKeepRow, Mask::kKeepPerQuery, Mask::kBoth}) {
+    for (const int64_t queries : {1, 3, 50}) {
+      Head head(queries, 150, 32, 32, mask, 41);
+      for (int64_t at = 0; at < queries * 150; ++at) {
+        const bool hidden = is_hidden(at % 150);
+        if (head.args.keep != nullptr) head.keep[at] = !hidden;
+        if (head.args.bias != nullptr && hidden) head.bias[at] = -HUGE_VALF;
+      }
+      head.Run(kernels(), 0, queries);
+      const std::vector<float> expected = head.out;
+      for (const float infinite : {HUGE_VALF, -HUGE_VALF, NAN}) {
+        for (int64_t j = 0; j < 150; ++j) {
+          if (is_hidden(j)) head.k[j * head.stride + j % 32] = infinite;
+        }
+        head.Run(kernels(), 0, queries);
+        EXPECT_EQ(head.out, expected) << queries << " queries, " << infinite;
       }
     }
   }

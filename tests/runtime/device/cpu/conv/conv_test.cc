@@ -18,7 +18,8 @@ namespace {
 
 class ConvTest : public WindowsOfTier {
  protected:
-  // The same node with weights given at each call runs in another way, to the same bits.
+  // Checks that the same node with weights given at each call runs in another way, to the same
+  // bits.
   void ExpectSameBitsWithGivenWeights(NodeRun& run, const KernelOption& option, std::string text) {
     text.replace(text.find("param %w"), 5, "input");
     text.erase(text.find(" = p0"), 5);

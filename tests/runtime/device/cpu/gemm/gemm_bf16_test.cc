@@ -82,7 +82,7 @@ struct Bf16Product {
             .ld_residual = ldr,
             .activation = activation};
   }
-  // Every part with scratch of its own size.
+  // Runs every part with scratch of its own size.
   void Run(const Bf16Kernels& kernels, GemmArgs args, const float* scales = nullptr,
            int parts = 1) {
     for (int part = 0; part < parts; ++part) {

@@ -181,7 +181,7 @@ std::vector<ByteForm> ByteForms() {
 class GemmU8S8Test : public testing::TestWithParam<ByteForm> {
  protected:
   const U8S8Kernels& kernels() const { return *GetParam().kernels; }
-  // The tile unit takes packed weights alone.
+  // Returns whether it takes unpacked weights: the tile unit takes packed ones alone.
   bool takes_unpacked() const { return kernels().unpacked != nullptr; }
 };
 

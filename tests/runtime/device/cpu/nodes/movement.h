@@ -28,6 +28,10 @@ inline constexpr const char* kMovement[] = {
     "const %l: i64[1] = {4}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
     "input %p: f32[1, 3, 0, 4]\ninput %r: f32[1, 3, 6, 4]\nconst %a: i64[1] = {0}\n"
     "const %l: i64[1] = {6}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
+    // A rank's share of a sum and of columns, without the other ranks.
+    "input %x: f32[3, 5]\n%y: ? = reprise.AllReduce(%x)\noutput %y",
+    "input %x: f32[2, 3, 5]\n%y: ? = reprise.AllGather(%x) {rank = 1, widths = [4, 5, 1]}\n"
+    "output %y",
     // The ends of rows of a padded batch.
     "input %x: f32[2, 3, 11]\nconst %e: i32[2] = {4, 11}\n"
     "%y: ? = reprise.LiveFill(%x, %e) {axis = 2, value = 2.5}\noutput %y",

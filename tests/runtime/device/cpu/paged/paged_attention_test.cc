@@ -63,7 +63,7 @@ class Sequence {
     }
   }
 
-  // A number that the page holds as it is.
+  // Puts a number that the page holds as it is.
   float Put(float* page, int64_t cell) {
     const float near = std::clamp(std::round(Next() * 64), -127.0f, 127.0f);
     const float number = dtype_ == ops::CacheDType::kFloat32 ? Next() : near / 64;
@@ -138,7 +138,7 @@ class Sequence {
     return reinterpret_cast<const std::byte*>(to.data());
   }
 
-  // The definition, in double.
+  // Computes the definition, in double.
   std::vector<double> Expected(const float* q, int64_t position) const {
     std::vector<double> weights, out(of_.size_v, 0);
     double highest = -1e300, total = 0;

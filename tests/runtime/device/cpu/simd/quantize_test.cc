@@ -58,7 +58,7 @@ class QuantizeTest : public testing::TestWithParam<Isa> {
     return results.ok() ? (*results)[0] : Tensor();
   }
 
-  // The kernel's bytes equal those that `op` gives, and none after them is touched.
+  // Checks that the kernel's bytes equal those that `op` gives, and none after them is touched.
   void ExpectSameBits(absl::string_view op, QuantizeFunction function, const Tensor& x,
                       const std::vector<float>& scale, const std::optional<Tensor>& zero,
                       int64_t output_dtype = 0) {

@@ -79,7 +79,7 @@ inline const PaddingCase kJoinedTraps[] = {
               AddSeeing(b, "seen");
             },
         .batch = true,
-        .sequence = false,
+        .sequence = true,
         .packs = true,
     },
     {
@@ -98,7 +98,7 @@ inline const PaddingCase kJoinedTraps[] = {
               AddAttention(b, "both", "y");
             },
         .batch = true,
-        .sequence = false,
+        .sequence = true,
         .packs = true,
     },
     {.name = "BiasOfDistancesCutByAsManyFromItsEnd",

@@ -128,8 +128,8 @@ inline void AddSlice(ModelBuilder& b, const std::string& from, const std::string
   b.Node("Slice", {from, to + ".start", to + ".end", to + ".axis"}, {to}, "/" + to + "/Slice");
 }
 
-// One head of attention over the tokens, [batch, sequence, hidden]; `mask` is added to the scores
-// [batch, sequence, sequence].
+// Adds one head of attention over the tokens, [batch, sequence, hidden]; `mask` is added to the
+// scores [batch, sequence, sequence].
 inline void AddAttention(ModelBuilder& b, const std::string& mask, const std::string& to) {
   AddTurned(b, "x", "keys", {0, 2, 1});
   b.Node("MatMul", {"x", "keys"}, {"products"});
@@ -149,7 +149,7 @@ inline void AddLowMask(ModelBuilder& b, float low, const std::string& to) {
   b.Node("Mul", {"left_out", "low"}, {to});
 }
 
-// A causal mask of the length, 0 and `low`, [sequence, sequence].
+// Adds a causal mask of the length, 0 and `low`, [sequence, sequence].
 inline void AddCausalMask(ModelBuilder& b, float low, const std::string& to) {
   b.Node("Shape", {"input_ids"}, {"shape"});
   b.Node("Slice", {"shape", "one", "two"}, {"length"});

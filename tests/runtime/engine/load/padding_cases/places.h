@@ -91,7 +91,7 @@ inline const PaddingCase kPlaceTraps[] = {
            SetAttribute(b.Node("TopK", {"x", "length"}, {"y", "places"}), "axis", int64_t{1});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {
         .name = "WindowOfTwo",
         .build =

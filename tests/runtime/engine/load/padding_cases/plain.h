@@ -15,8 +15,8 @@ inline void AddConv(ModelBuilder& b, const std::string& from, int64_t stride) {
   SetAttribute(conv, "strides", std::vector<int64_t>{stride});
 }
 
-// A recurrent layer over the tokens, with the inputs after its three weights. States [sequence,
-// directions, batch, hidden] and the last of them.
+// Adds a recurrent layer over the tokens, with the inputs after its three weights. States
+// [sequence, directions, batch, hidden] and the last of them.
 inline onnx::NodeProto& AddRecurrent(ModelBuilder& b, const std::string& op, int64_t gates,
                                      const std::string& direction,
                                      const std::vector<std::string>& more = {}) {
@@ -32,7 +32,7 @@ inline onnx::NodeProto& AddRecurrent(ModelBuilder& b, const std::string& op, int
   return node;
 }
 
-// How many positions of each row count, as the client's mask says.
+// Adds the number of positions of each row that count, as the client's mask says.
 inline void AddLengths(ModelBuilder& b, int64_t type, const std::string& result) {
   SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims", int64_t{0});
   AddCast(b, "counted", result, type);

@@ -22,8 +22,7 @@ inline const PaddingCase kSumTraps[] = {
            SetAttribute(b.Node("CumSum", {"x", "along"}, {"y"}), "reverse", int64_t{1});
          },
      .batch = true,
-     .sequence = false,
-     .words = "from the end"},
+     .sequence = true},
     {
         .name = "SumsFromTheEndOfMaskedTokens",
         .build =
@@ -33,7 +32,7 @@ inline const PaddingCase kSumTraps[] = {
               SetAttribute(b.Node("CumSum", {"masked", "along"}, {"y"}), "reverse", int64_t{1});
             },
         .batch = true,
-        .sequence = false,
+        .sequence = true,
     },
     {.name = "PlaceOfTheLargest",
      .build =
@@ -43,8 +42,7 @@ inline const PaddingCase kSumTraps[] = {
            AddCast(b, "place", "y");
          },
      .batch = true,
-     .sequence = false,
-     .words = "(ArgMax) looks for an extreme over sequence without a mask"},
+     .sequence = true},
     {.name = "LabelOfEachToken",
      .build =
          [](ModelBuilder& b) {
@@ -93,7 +91,7 @@ inline const PaddingCase kSumTraps[] = {
            SetAttribute(b.Node("TopK", {"x", "k"}, {"y", "places"}), "axis", int64_t{1});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "CentredOverTheSequence",
      .build =
          [](ModelBuilder& b) {
