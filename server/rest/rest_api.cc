@@ -224,19 +224,21 @@ void AddRestApi(const RestContext& context, Router& router) {
   }
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
-    router.Add("POST", path, Right::kInfer,
-               [inference = context.inference, parsing](Exchange exchange, const PathParts& parts) {
-                 StartInferOverHttp(*inference, *parsing, exchange, PathPart(parts, "model"),
-                                    PathPart(parts, "version"));
-               });
+    router.Add(
+        "POST", path, Right::kInfer,
+        [inference = context.inference, parsing](const Exchange& exchange, const PathParts& parts) {
+          StartInferOverHttp(*inference, *parsing, exchange, PathPart(parts, "model"),
+                             PathPart(parts, "version"));
+        });
   }
   for (const char* path :
        {"/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"}) {
-    router.Add("POST", path, Right::kInfer,
-               [=, inference = context.inference](Exchange exchange, const PathParts& parts) {
-                 StartPredictOverHttp(*inference, *repository, *parsing, exchange,
-                                      PathPart(parts, "model"), PathPart(parts, "version"));
-               });
+    router.Add(
+        "POST", path, Right::kInfer,
+        [=, inference = context.inference](const Exchange& exchange, const PathParts& parts) {
+          StartPredictOverHttp(*inference, *repository, *parsing, exchange,
+                               PathPart(parts, "model"), PathPart(parts, "version"));
+        });
   }
 }
 
