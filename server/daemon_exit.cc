@@ -121,7 +121,7 @@ void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
   std::vector<std::weak_ptr<GenerationLoop>> all;
   {
     MutexLock lock(generations_mutex_);
-    all = generations_;
+    all.swap(generations_);  // allocates nothing
   }
   for (const std::weak_ptr<GenerationLoop>& one : all) {
     const std::shared_ptr<GenerationLoop> generation = one.lock();
