@@ -39,8 +39,6 @@ constexpr char kCompiler[] = __VERSION__;
 constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
-Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
-
 // Without OpenBLAS other kernels serve, more slowly where OpenBLAS is the best there is; a user who
 // asked for it by name gets an error.
 absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options, int max_threads,
@@ -300,6 +298,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                   std::move(device), std::move(trace)));
         RETURN_IF_ERROR(daemon->graph_dumps_.Prepare());
         RETURN_IF_ERROR(daemon->StartStreams());
+        RETURN_IF_ERROR(daemon->MeetRanks());
         RETURN_IF_ERROR(daemon->OpenPorts());
         daemon->readiness_.Watch(
             [daemon = daemon.get()](const Readiness& now) { daemon->OnReadiness(now); });
@@ -321,6 +320,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
        .state = state_,
        .texts = &texts_,
        .gate = &step_gate_,
+       .ranks = ranks_.get(),
        .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); },
        .file_of = [this](const std::string& name,
                          int64_t number) { return repository_.FileOf(name, number); },

@@ -102,6 +102,7 @@ class Daemon {
     return {rpc_->port(), http_->port()};
   }
   absl::Status StartStreams();
+  absl::Status MeetRanks();
   // Does a loader thread's work: a version and its queue.
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
                                                             const std::string& folder,
@@ -155,6 +156,7 @@ class Daemon {
   MemoryBudget arena_memory_;
   MemoryBudget data_memory_;
   StepGate step_gate_;
+  std::unique_ptr<RankHub> ranks_;  // null: this server computes its models alone
   LoadMeter load_meter_;
   LoadReports load_reports_;
   ArenaKeeper arenas_;

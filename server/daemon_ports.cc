@@ -1,8 +1,12 @@
 // The ports of the daemon: each service that listens, and the parts of the daemon it is handed.
 #include <chrono>
+#include <fstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/digest128.h"
 #include "runtime/base/status_macros.h"
 #include "server/daemon.h"
 #include "server/openapi/openapi_page.h"
@@ -18,7 +22,36 @@ namespace {
 // The header of answers that says which of several servers has answered.
 constexpr char kInstance[] = "x-reprise-instance";
 
+// Returns a digest of the program's file: ranks compute the same with the same program alone.
+absl::StatusOr<std::string> ProgramDigest() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  Digest128 digest;
+  std::vector<char> bytes(size_t{1} << 20);
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
+    digest.Add({bytes.data(), static_cast<size_t>(file.gcount())});
+  }
+  if (!file.eof()) return absl::UnavailableError("the program's own file cannot be read");
+  return digest.Hex();
+}
+
 }  // namespace
+
+absl::Status Daemon::MeetRanks() {
+  if (options_.ranks == 1) return absl::OkStatus();
+  ASSIGN_OR_RETURN(RankAddress address, RankAddress::Parse(options_.rank_address));
+  ASSIGN_OR_RETURN(std::string program, ProgramDigest());
+  ASSIGN_OR_RETURN(ranks_, RankHub::Open({.rank = options_.rank,
+                                          .ranks = options_.ranks,
+                                          .address = std::move(address),
+                                          .binary = std::move(program),
+                                          .isa = std::string(IsaName(UsedIsa(options_))),
+                                          .log = [log = log_](const std::string& line) {
+                                            log(LogLevel::kInfo, line);
+                                          }}));
+  log_(LogLevel::kInfo, absl::StrCat("rank ", options_.rank, " of ", options_.ranks, " meets at ",
+                                     ranks_->address().Text()));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endpoint,
                                                             bool is_admin_port) {

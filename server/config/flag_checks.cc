@@ -8,6 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runtime/ranks/rank_socket.h"
+#include "server/config/options.h"
 
 namespace reprise {
 
@@ -31,24 +33,24 @@ std::string TroubleOfEndpoint(std::string& text) {
   return absl::StrCat(text, " is not the address of a collector: http://HOST:4318");
 }
 
-std::optional<Endpoint> EndpointOf(absl::string_view text) {
+absl::StatusOr<Endpoint> Endpoint::Parse(absl::string_view text) {
+  const absl::Status refused =
+      absl::InvalidArgumentError(absl::StrCat(text, " is not ADDRESS:PORT"));
   const size_t colon = text.rfind(':');
   Endpoint endpoint;
   if (colon == absl::string_view::npos || colon == 0 ||
       !absl::SimpleAtoi(text.substr(colon + 1), &endpoint.port) || endpoint.port < 0 ||
       endpoint.port > 65535) {
-    return std::nullopt;
+    return refused;
   }
   absl::string_view address = text.substr(0, colon);
-  if (absl::ConsumePrefix(&address, "[") && !absl::ConsumeSuffix(&address, "]")) {
-    return std::nullopt;
-  }
+  if (absl::ConsumePrefix(&address, "[") && !absl::ConsumeSuffix(&address, "]")) return refused;
   endpoint.address = std::string(address);
   return endpoint;
 }
 
-std::string TroubleOfAddress(std::string& text) {
-  return EndpointOf(text).has_value() ? "" : absl::StrCat(text, " is not ADDRESS:PORT");
+std::string TroubleOfRankAddress(std::string& text) {
+  return std::string(RankAddress::Parse(text).status().message());
 }
 
 std::string TroubleOfInstance(std::string& text) {

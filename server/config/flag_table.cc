@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "command_line/completion.h"
 #include "runtime/base/cpu/compiled_tiers.h"
+#include "runtime/device/collective.h"
 #include "server/config/flag_checks.h"
 
 namespace reprise {
@@ -371,14 +372,17 @@ constexpr Flag kFlags[] = {
     {"--prefix-events", "ADDRESS:PORT", "",
      "Port that tells routers the pages of prompts that this server holds, by content (ZeroMQ, as "
      "vLLM's KV cache events). Its clients read the tokens of prompts; none: no port",
-     [](CLI::App& app, const Flag& flag, FlagTarget& target) {
-       return app
-           .add_option_function<std::string>(
-               flag.name,
-               [&target](const std::string& text) { target.prefix_events = *EndpointOf(text); },
-               flag.meaning)
-           ->check(CLI::Validator(TroubleOfAddress, ""));
-     }},
+     AddParsed<&Options::prefix_events>},
+    {"--ranks", "N", "1",
+     "Servers that compute each model that makes tokens together, a part of its weights and heads "
+     "each (tensor parallel)",
+     AddWithin<1, Collective::kMostRanks, &Options::ranks>},
+    {"--rank", "I", "0", "Number of this server among them. Rank 0 takes the requests",
+     AddWithin<0, Collective::kMostRanks - 1, &Options::rank>},
+    {"--rank-address", "unix:PATH|HOST:PORT", "",
+     "Where they meet: rank 0 listens there, and the others connect. unix:PATH is for servers of "
+     "one host, and the fastest",
+     AddChecked<TroubleOfRankAddress, &Options::rank_address>},
     {"--drain-grace-secs", "SECONDS", "2",
      "Time after SIGTERM for which requests are still served, so that load balancers see that the "
      "server is not ready; 0: refuse them at once",

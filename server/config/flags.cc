@@ -87,6 +87,29 @@ absl::Status CheckTls(const char* face, const TlsOptions& tls) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRanks(const Options& options) {
+  if (options.ranks == 1) {
+    if (options.rank == 0 && options.rank_address.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.rank > 0 ? "--rank" : "--rank-address", " needs --ranks 2 or more"));
+  }
+  if (options.rank >= options.ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("--rank ", options.rank, " is out of range [0, ",
+                                                   options.ranks - 1, "] of --ranks ",
+                                                   options.ranks));
+  }
+  if (options.rank_address.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks ", options.ranks, " needs --rank-address"));
+  }
+  if (options.device == DeviceKind::kReference || options.eager) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--ranks ", options.ranks, " and ", options.eager ? "--eager" : "--device reference",
+        " exclude each other: the steps of ranks are recipes of CPUs"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckMetricsFile(Options& options) {
   MetricsTriggers& triggers = options.metrics_triggers;
   const bool any = triggers.at_exit || triggers.at_capture || triggers.interval.count() > 0;
@@ -169,6 +192,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
+  if (absl::Status status = CheckRanks(parsed.options); !status.ok()) return status;
   for (const auto& [face, tls] :
        {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls),
         std::pair("metrics", &parsed.options.metrics_tls)}) {

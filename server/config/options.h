@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
 #include "runtime/engine/types/metrics_triggers.h"
@@ -26,6 +28,9 @@ enum class LogFormat { kText, kJson };
 struct Endpoint {
   std::string address = "127.0.0.1";
   int port = 0;
+
+  // Reads ADDRESS:PORT; an IPv6 address may stand in brackets. INVALID_ARGUMENT quotes `text`.
+  static absl::StatusOr<Endpoint> Parse(absl::string_view text);
 };
 
 // How a face of the server is encrypted. Files are PEM, and are read again when they change.
@@ -107,6 +112,8 @@ struct Options {
   LoadReportMode load_reports = LoadReportMode::kRequest;
   std::string instance;                   // what answers call this server; empty: nothing
   Endpoint prefix_events = {.port = -1};  // tells pages of prompts; -1: none does
+  int ranks = 1, rank = 0;     // processes that compute models together, and this one's number
+  std::string rank_address;    // where they meet: "unix:PATH" or "HOST:PORT"
   int drain_grace_secs = 2;    // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
@@ -122,5 +129,10 @@ struct Options {
   bool metrics_detail = false;       // every series, not those alone that a model needs
   MetricsTriggers metrics_triggers;  // when that is written
 };
+
+// Returns the instructions that kernels may use: those of the machine within --max-isa.
+inline Isa UsedIsa(const Options& options) {
+  return UsableIsa(options.max_isa.value_or(kEveryIsa));
+}
 
 }  // namespace reprise

@@ -456,7 +456,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& as_
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, {.ranks = fixed}));
   RETURN_IF_ERROR(CheckGraph(source.weights, servable->model->fingerprint()));
   RETURN_IF_ERROR(StartGeneration(source.engine, source.version, PathOf(source), source.settings,
-                                  source.gate, *servable));
+                                  source.gate, source.ranks, *servable));
   if (servable->generation != nullptr && source.texts != nullptr) {
     const Generator& generator = servable->generation->generator();
     // Answers of an encoder-decoder are seldom of a grammar.

@@ -25,6 +25,7 @@ struct ServableSource {
   const ServerState& state;     // a warm-up ends where the server stops
   TextModels* texts = nullptr;  // is told the facts about texts in the folder
   StepGate* gate = nullptr;     // that models which make tokens share; null: there is one
+  RankHub* ranks = nullptr;     // the ranks that compute models together; null: this server alone
   // Gives a loaded model a queue, before requests may find it.
   std::function<void(Servable&)> open_queue;
   // Returns the file of a model of the repositories; `version` below 1: of its newest. For steps of

@@ -250,6 +250,9 @@ absl::Status ModelTable::LookAtFiles(const ModelVersion& version, const Servable
 absl::Status ModelTable::Answers(absl::string_view name, absl::string_view version) const {
   ASSIGN_OR_RETURN(const Found found, Find(name, version));
   RETURN_IF_ERROR(LookAtFiles(*found.version, *found.servable));
+  if (const absl::Status ranks = RanksOf(*found.servable); !ranks.ok()) {
+    return absl::Status(ranks.code(), absl::StrCat("model '", name, "': ", ranks.message()));
+  }
   // It becomes ready once it is warmed up.
   if (!CanAnswer(*found.servable)) {
     return absl::UnavailableError(absl::StrCat(

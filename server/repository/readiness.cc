@@ -20,7 +20,10 @@ ModelFindings LookAt(absl::Span<const Repository::Listed> versions) {
   bool complete = false;
   for (const Repository::Listed& listed : versions) {
     complete = complete || listed.model_was_complete;
-    const bool answers = listed.servable == nullptr || CanAnswer(*listed.servable);
+    const bool can_answer = listed.servable == nullptr || CanAnswer(*listed.servable);
+    const absl::Status ranks =
+        listed.servable == nullptr ? absl::OkStatus() : RanksOf(*listed.servable);
+    const bool answers = can_answer && ranks.ok();
     if (listed.state == ModelState::kReady && answers) model.served = true;
     if ((listed.state == ModelState::kReady && answers) || listed.state == ModelState::kUnloaded) {
       continue;
@@ -29,6 +32,7 @@ ModelFindings LookAt(absl::Span<const Repository::Listed> versions) {
     if (listed.version->number > 0) absl::StrAppend(&who, " version ", listed.version->version);
     model.missing.push_back(
         listed.state == ModelState::kLoading ? absl::StrCat(who, " is loading")
+        : !ranks.ok()                        ? absl::StrCat(who, ": ", ranks.message())
         : listed.state == ModelState::kReady
             ? absl::StrCat(who, " is frozen and has no recipe")
             : absl::StrCat(who, " was not loaded: ", ShownText(listed.why.message(), 1024)));

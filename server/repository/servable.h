@@ -70,4 +70,10 @@ inline bool CanAnswer(const Servable& servable) {
   return !servable.model->ready().Snapshot()->empty();
 }
 
+// Returns UNAVAILABLE that names a rank that is missing, where several compute the model's tokens.
+inline absl::Status RanksOf(const Servable& servable) {
+  return servable.generation == nullptr ? absl::OkStatus()
+                                        : servable.generation->generator().state();
+}
+
 }  // namespace reprise

@@ -39,7 +39,8 @@ int ThreadsOf(const Engine& engine, const Model& model) {
 }  // namespace
 
 absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, StepGate* gate, Servable& servable) {
+                             const ModelSettings& settings, StepGate* gate, RankHub* ranks,
+                             Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching names its state";
     return absl::OkStatus();
@@ -64,7 +65,8 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); },
                  .on_page = [&events](const PageChange& change) { events.OnPage(change); }},
-      .gate = gate};
+      .gate = gate,
+      .ranks = ranks};
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
     ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
                      LoadBesideEncoder(engine, path, servable, options.encoder));
@@ -79,6 +81,7 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
     }
     servable.generation_refusal = std::string(generator.status().message());
     if (absl::IsNotFound(generator.status())) return absl::OkStatus();
+    if (ranks != nullptr) return generator.status();
     servable.model->Note(
         absl::StrCat("clients carry the cache of this decoder, and it makes no "
                      "tokens by itself: ",

@@ -12,9 +12,10 @@
 namespace reprise {
 
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
-// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; the model
-// reports any other obstacle to tokens.
+// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory, and what
+// keeps `ranks` from computing it together; the model reports any other obstacle to tokens.
 absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, StepGate* gate, Servable& servable);
+                             const ModelSettings& settings, StepGate* gate, RankHub* ranks,
+                             Servable& servable);
 
 }  // namespace reprise

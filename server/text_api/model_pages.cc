@@ -97,6 +97,12 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
     json.Member("version", context.version);
     json.Member("sha", nullptr);
     json.Member("docker_label", nullptr);
+    const auto& generation = found.servable->generation;
+    if (generation != nullptr && generation->generator().shard().ranks > 1) {
+      const Shard shard = generation->generator().shard();
+      json.Member("rank", int64_t{shard.rank});
+      json.Member("ranks", int64_t{shard.ranks});
+    }
   });
   return json.Take();
 }

@@ -14,7 +14,7 @@ from testing.reader import Reader
 
 # Blocks that do not run here, by their reasons: how many there are.
 NOT_RUN = {"installs packages and builds": 1, "needs a collector": 1, "needs docker": 1,
-           "needs the network": 1}
+           "needs the network": 1, "two servers that wait for each other": 1}
 
 # Has a test of its own, in which a page is one session: test_recompilation.py.
 WALK = SOURCE / "docs/recompilation.md"

@@ -108,7 +108,8 @@ MAY_INCLUDE = {
     "runtime/program": ["runtime/launch", "runtime/lazy", "runtime/device/cpu"],
     # The flags of both programs.
     "command_line": ["runtime/base"],
-    "server/config": ["command_line", "runtime/base/cpu", "runtime/engine", "proto/model_config"],
+    "server/config": ["command_line", "runtime/base/cpu", "runtime/engine", "runtime/ranks",
+        "proto/model_config"],
     "server/metrics": ["runtime/engine"],
     "server/text": ["runtime/base"],
     "server/wire": ["runtime/onnx", "proto/model_config"],

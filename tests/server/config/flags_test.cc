@@ -66,6 +66,14 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
         "--grpc-use-ssl-mutual"},
        "--grpc-root-cert"},
       {{"--model-repository=/", "--write-timeout-secs=0"}, "--write-timeout-secs"},
+      {{"--model-repository=/", "--rank=1"}, "--rank needs --ranks"},
+      {{"--model-repository=/", "--rank-address=unix:/tmp/r"}, "--rank-address needs --ranks"},
+      {{"--model-repository=/", "--ranks=2"}, "--ranks 2 needs --rank-address"},
+      {{"--model-repository=/", "--ranks=2", "--rank=2", "--rank-address=unix:/tmp/r"},
+       "--rank 2 is out of range [0, 1]"},
+      {{"--model-repository=/", "--ranks=2", "--rank-address=nowhere"}, "HOST:PORT"},
+      {{"--model-repository=/", "--ranks=17", "--rank-address=unix:/tmp/r"}, "--ranks"},
+      {{"--model-repository=/", "--ranks=2", "--rank-address=unix:/tmp/r", "--eager"}, "--eager"},
   };
   for (const auto& test : cases) {
     auto parsed = Parse(test.arguments);
