@@ -15,7 +15,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/attention/paged_op.h"
-#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/maps/index_map.h"
@@ -47,8 +46,7 @@ struct Division {
 
 class Sharder {
  public:
-  Sharder(Graph& graph, const Shard& shard)
-      : graph_(graph), shard_(shard), loads_(static_cast<size_t>(shard.ranks)) {}
+  Sharder(Graph& graph, const Shard& shard) : graph_(graph), shard_(shard) {}
 
   absl::StatusOr<bool> Run() {
     ValueId last = kNone;
@@ -84,7 +82,7 @@ class Sharder {
   // The products and the attention that rows come from.
   struct Sources {
     NodeId attention = kNone;
-    int64_t products = 0, weights = 0;  // the elements of all weights
+    bool has_products = false;
     HashSet<NodeId> seen;
   };
 
@@ -93,6 +91,7 @@ class Sharder {
                                                  " ranks: ", NodeLabel(node), " ", why));
   }
 
+  // Divides as evenly as can be: each sum over the ranks waits for the slowest of them.
   Division Evenly(int64_t groups) const {
     Division even = {.groups = groups};
     for (int rank = 0; rank < shard_.ranks; ++rank) {
@@ -105,19 +104,6 @@ class Sharder {
     const int64_t heads = attention.attributes.Int("kv_heads", 1);
     if (heads >= shard_.ranks) return Evenly(heads);
     return Refuse(attention, absl::StrCat("has ", heads, " heads of keys and values"));
-  }
-
-  // Gives groups, of `weights` elements each, to the ranks that have the least work so far.
-  Division Balanced(int64_t groups, int64_t weights) const {
-    Division division = {.groups = groups, .counts = std::vector<int64_t>(loads_.size(), 1)};
-    std::vector<int64_t> loads = loads_;
-    for (int64_t& load : loads) load += weights;
-    for (int64_t group = shard_.ranks; group < groups; ++group) {
-      const auto least = absl::c_min_element(loads) - loads.begin();
-      loads[least] += weights;
-      ++division.counts[least];
-    }
-    return division;
   }
 
   // An operand of a node, and the dim of it along which ranks have their parts.
@@ -160,8 +146,7 @@ class Sharder {
     if (id == kNone || !found.seen.insert(id).second) return;
     const Node& node = graph_.node(id);
     if (node.op == LinearOp::kName) {
-      ++found.products;
-      found.weights += NumElements(*ShapeOf(graph_, node.inputs[1]));
+      found.has_products = true;
       return;
     }
     if (node.op == PagedAttentionOp::kName) {
@@ -183,8 +168,7 @@ class Sharder {
     const Shape shape = *ShapeOf(graph_, node.inputs[1]);
     Sources sources;
     FindSources(node.inputs[0], Rank(node.inputs[0]) - 1, sources);
-    if (sources.products == 0) return false;
-    const int64_t weights = sources.weights + NumElements(shape);
+    if (!sources.has_products) return false;
     Division division;
     if (sources.attention != kNone) {
       ASSIGN_OR_RETURN(division, DivideHeads(graph_.node(sources.attention)));
@@ -193,7 +177,7 @@ class Sharder {
       if (together < kTogether && shape[0] % kTogether == 0) together = kTogether;
       const int64_t groups = shape[0] / together;
       if (groups < shard_.ranks) return false;
-      division = Balanced(groups, weights / groups);
+      division = Evenly(groups);
     }
     const ValueId x = node.inputs[0];
     Begin(division);
@@ -201,18 +185,15 @@ class Sharder {
     if (absl::IsUnimplemented(share.status())) return false;
     RETURN_IF_ERROR(share.status());
     Attend();
-    for (size_t rank = 0; rank < loads_.size(); ++rank) {
-      loads_[rank] += weights / division.groups * division.counts[rank];
-    }
     ASSIGN_OR_RETURN(const ValueId matrix, Cut(node.inputs[1], 0));
-    ASSIGN_OR_RETURN(ValueId sum, AddInferred(graph_, LinearOp::kName, {*share, matrix},
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = *share;
+    inputs[1] = matrix;
+    // One share alone has the bias and the residual.
+    if (shard_.rank < shard_.ranks - 1) inputs.resize(2);
+    ASSIGN_OR_RETURN(ValueId sum, AddInferred(graph_, LinearOp::kName, std::move(inputs),
                                               node.attributes, node.name));
     ASSIGN_OR_RETURN(sum, AddInferred(graph_, AllReduceOp::kName, {sum}, {}, node.name));
-    for (const size_t added : {LinearOp::kBias, LinearOp::kResidual}) {
-      if (node.input(added) == kNone) continue;
-      ASSIGN_OR_RETURN(sum,
-                       AddInferred(graph_, AddOp::kName, {sum, node.inputs[added]}, {}, node.name));
-    }
     Replace(graph_, node.outputs[0], sum);
     return true;
   }
@@ -355,8 +336,7 @@ class Sharder {
 
   Graph& graph_;
   const Shard shard_;
-  std::vector<int64_t> loads_;  // elements of weights, by rank
-  HashSet<NodeId> divided_;     // attentions over this rank's heads
+  HashSet<NodeId> divided_;  // attentions over this rank's heads
   // State of the value that is being divided: its parts so far, with the dim along which each is
   // one.
   Division division_;

@@ -96,8 +96,8 @@ TEST(ShardProductsTest, ColumnsAreDividedThenRows) {
   EXPECT_EQ(CountOps(second, AllReduceOp::kName), 1);
 }
 
-TEST(ShardProductsTest, BiasAndResidualAreAddedOnceAfterTheSum) {
-  const Graph graph = OfRank(R"(graph {
+TEST(ShardProductsTest, TheLastShareHasBiasAndResidual) {
+  constexpr char kText[] = R"(graph {
     input %x: f32[3, 64]
     param %wu: f32[64, 64] = p0
     param %wd: f32[64, 64] = p1
@@ -106,9 +106,14 @@ TEST(ShardProductsTest, BiasAndResidualAreAddedOnceAfterTheSum) {
     %r: ? = Relu(%u)
     %y: ? = reprise.Linear(%r, %wd, %bd, %x)
     output %y
-  })",
-                             1, 2);
-  EXPECT_EQ(OpsOf(graph), "reprise.Linear Relu reprise.Linear reprise.AllReduce Add Add");
+  })";
+  ExpectParts(kText, 2);
+  for (const int rank : {0, 1}) {
+    const Graph graph = OfRank(kText, rank, 2);
+    EXPECT_EQ(OpsOf(graph), "reprise.Linear Relu reprise.Linear reprise.AllReduce");
+    const Node& last = graph.node(graph.NodeIds()[2]);
+    EXPECT_EQ(last.inputs.size(), rank == 1 ? 4 : 2);
+  }
 }
 
 TEST(ShardProductsTest, AnOperandThatIsNormalisedIsNotDivided) {
