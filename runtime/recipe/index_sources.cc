@@ -5,6 +5,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/windows/live_op.h"
 
 namespace reprise {
 namespace {
@@ -34,8 +35,15 @@ DataRoot FindDataRoot(const Graph& graph, ValueId value) {
       root.input = one;
     }
     if (from.kind != Value::Kind::kResult) continue;
-    root.moved = root.moved && OnlyMoves(graph, graph.node(from.producer));
-    for (const ValueId input : graph.node(from.producer).inputs) {
+    const Node& node = graph.node(from.producer);
+    if (node.op == LiveFillOp::kName) {  // Past a row's end nothing is a request's.
+      if (seen.insert(node.input(LiveFillOp::kX)).second) {
+        left.push_back(node.input(LiveFillOp::kX));
+      }
+      continue;
+    }
+    root.moved = root.moved && OnlyMoves(graph, node);
+    for (const ValueId input : node.inputs) {
       if (input != kNone && seen.insert(input).second) left.push_back(input);
     }
   }

@@ -101,6 +101,29 @@ std::vector<PositionPart> JoinedParts(const AxisContext& context, int64_t dim) {
   return joined;
 }
 
+// Returns the positions of the result where the same number of elements are set before those of the
+// last operand, the only one with any: each request's own lie that much later.
+std::optional<Positions> AfterConstants(const AxisContext& context, int64_t dim) {
+  const size_t last = context.num_inputs() - 1;
+  const Positions* positions = context.input(last).At(dim);
+  const bool plain = positions != nullptr && positions->inner == 1 && !positions->moved &&
+                     !positions->repeated && !positions->compact && !context.is_batch();
+  if (!plain) return std::nullopt;
+  int64_t added = 0;
+  for (size_t i = 0; i < last; ++i) {
+    const bool same = context.input(i).At(dim) == nullptr &&
+                      context.shape(i)[dim] == context.larger_shape(i)[dim];
+    if (!same) return std::nullopt;
+    added += context.shape(i)[dim];
+  }
+  Positions after = *positions;
+  after.extent = positions->extent.Through(added, 1).AtMultiplesOf(context.step());
+  after.parts.clear();
+  const bool fits = context.CountOf(*positions) == context.shape(last)[dim] &&
+                    context.OutputHas(after.extent, dim);
+  return fits ? std::optional(after) : std::nullopt;
+}
+
 }  // namespace
 
 void ConcatAxis(AxisContext& context) {
@@ -122,6 +145,11 @@ void ConcatAxis(AxisContext& context) {
       apart = apart || positions->parts != joint->parts || positions->compact != joint->compact;
     }
     if (!joint.has_value()) continue;
+    if (const auto after = d == dim ? AfterConstants(context, dim) : std::nullopt;
+        after.has_value()) {
+      flow.along.push_back(*after);
+      continue;
+    }
     if (d == dim && context.num_inputs() > 1) {
       std::vector<PositionPart> parts = JoinedParts(context, dim);
       if (parts.empty()) context.Doubt("sets elements before or after the positions of");

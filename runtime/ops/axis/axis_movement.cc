@@ -111,6 +111,26 @@ std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positio
   return positions.extent.Through((to_end ? 0 : end) - start, 1).AtMultiplesOf(context.step());
 }
 
+// Returns the positions that are left where a Slice takes as many as another value has of a line
+// of them, and every request has at least so many there.
+std::optional<Extent> FirstOf(const AxisContext& context, int64_t start,
+                              const Positions& positions) {
+  const bool plain = positions.inner == 1 && !positions.moved && !positions.repeated &&
+                     !context.is_batch() && start >= 0;
+  if (!plain) return std::nullopt;
+  const std::optional<Extent> first = context.OutputExtent(positions.dim);
+  const Extent rest = positions.extent.Through(-start, 1).AtMultiplesOf(context.step());
+  const bool has_all =
+      first.has_value() && first->stride == rest.stride && first->offset <= rest.offset;
+  return has_all ? first : std::nullopt;
+}
+
+// Returns how many elements of a line every request has.
+int64_t OfEveryRequest(const AxisContext& context, const Positions& positions) {
+  if (positions.repeated || positions.moved || context.is_batch()) return 0;
+  return positions.inner * positions.extent.At(context.step());
+}
+
 }  // namespace
 
 void SliceAxis(AxisContext& context) {
@@ -171,9 +191,15 @@ void SliceAxis(AxisContext& context) {
       continue;
     } else if (!same_start) {
       context.Mix("takes elements counted from the end of");
-    } else if (start == 0 && end == larger_end && end <= positions->inner && !context.is_batch() &&
-               !positions->repeated && !positions->moved) {
-      Erase(flow, dim);  // The first position: every request has it.
+    } else if (end == larger_end && end <= OfEveryRequest(context, *positions)) {
+      Erase(flow, dim);
+      continue;
+    } else if (const auto first = said && steps[i] == 1 && end != larger_end
+                                      ? FirstOf(context, start, *positions)
+                                      : std::nullopt;
+               first.has_value()) {
+      if (*first != positions->extent) kept.padding.reset();
+      kept.extent = *first;
       continue;
     } else {
       context.Doubt("takes some of the positions of");
@@ -211,9 +237,8 @@ void GatherAxis(AxisContext& context) {
   if (const Positions* picked = context.input(0).At(dim)) {
     const auto indices = context.integers(1), larger = context.larger_integers(1);
     const auto negative = [](int64_t index) { return index < 0; };
-    const auto not_first = [&](int64_t index) {
-      return index >= picked->inner || picked->repeated || picked->moved;
-    };
+    const int64_t of_all = OfEveryRequest(context, *picked);
+    const auto not_first = [&](int64_t index) { return index >= of_all; };
     if (!indices && context.TakesFromRequest(1, *picked)) {
       // No place lies in the padding.
     } else if (!indices && context.MayCountFromEnd(1)) {

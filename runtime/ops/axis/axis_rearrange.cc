@@ -1,5 +1,7 @@
 // Axis rules of ops that turn, enlarge or look up rows and planes, and keep all other dims apart.
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -11,18 +13,22 @@ namespace {
 constexpr char kLeaves[] = "moves elements across the positions of";
 constexpr char kLooksUp[] = "looks up places among the positions of";
 
+// Moves positions in a way that is not known.
+void Leave(AxisContext& context, Positions& positions) {
+  context.Doubt(kLeaves);
+  positions.moved = true;
+  positions.parts.clear();
+  positions.compact = false;
+  positions.padding.reset();
+}
+
 // Sets result 0 to operand 0, whose positions along other dims than `kept` are moved in a way that
 // is not known.
 template <typename Kept>
 void KeepDims(AxisContext& context, Kept kept) {
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
-    if (kept(positions.dim)) continue;
-    context.Doubt(kLeaves);
-    positions.moved = true;
-    positions.parts.clear();
-    positions.compact = false;
-    positions.padding.reset();
+    if (!kept(positions.dim)) Leave(context, positions);
   }
   context.Set(0, std::move(flow));
 }
@@ -49,6 +55,32 @@ bool HasRowsOf(const AxisContext& context, size_t i, const Positions* rows) {
 
 }  // namespace
 
+namespace {
+
+// Returns the positions of a result that has `before` more of them at the beginning and `after`
+// more at the end, fewer where that is below zero. What is set after a request's own has to be in
+// the padding already.
+std::optional<Positions> Padded(const AxisContext& context, const Positions& positions,
+                                int64_t before, int64_t after) {
+  constexpr size_t kValue = 2;
+  const std::string mode = context.attributes().String("mode", "constant");
+  const bool plain = positions.inner == 1 && !positions.moved && !positions.repeated &&
+                     !positions.compact && !context.is_batch();
+  if (!plain || mode != "constant") return std::nullopt;
+  const std::optional<double> value =
+      context.has_input(kValue) ? context.Uniform(kValue) : std::optional<double>(0);
+  if (after > 0 && (!value.has_value() || positions.padding != value)) return std::nullopt;
+  Positions padded = positions;
+  padded.extent = positions.extent.Through(before + after, 1).AtMultiplesOf(context.step());
+  padded.parts.clear();
+  if (after < 0) padded.padding.reset();
+  const bool fits = context.CountOf(positions) == context.shape(0)[positions.dim] &&
+                    context.OutputHas(padded.extent, positions.dim);
+  return fits ? std::optional(padded) : std::nullopt;
+}
+
+}  // namespace
+
 // Dims that nothing is added to keep their positions.
 void PadAxis(AxisContext& context) {
   constexpr size_t kPads = 1, kAxes = 3;
@@ -62,15 +94,24 @@ void PadAxis(AxisContext& context) {
     for (int64_t d = 0; d < context.rank(0); ++d) axes.push_back(d);
   }
   if (!pads || !larger || pads->size() != 2 * axes.size()) return UnknownAxis(context);
-  KeepDims(context, [&](int64_t dim) {
+  AxisFlowValue flow = context.input(0);
+  for (Positions& positions : flow.along) {
     for (size_t i = 0; i < axes.size(); ++i) {
       const size_t end = i + axes.size();
       const bool added =
           (*pads)[i] != 0 || (*pads)[end] != 0 || (*larger)[i] != 0 || (*larger)[end] != 0;
-      if (axes[i] == dim && added) return false;
+      if (axes[i] != positions.dim || !added) continue;
+      const bool alike = (*pads)[i] == (*larger)[i] && (*pads)[end] == (*larger)[end];
+      const auto padded =
+          alike ? Padded(context, positions, (*pads)[i], (*pads)[end]) : std::nullopt;
+      if (padded.has_value()) {
+        positions = *padded;
+      } else {
+        Leave(context, positions);
+      }
     }
-    return true;
-  });
+  }
+  context.Set(0, std::move(flow));
 }
 
 // Samples and, but for a number of them that make one, nothing else stay where they are.

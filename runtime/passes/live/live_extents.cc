@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/windows/resize_op.h"
@@ -261,9 +262,12 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
                     [&](const Extent& extent) { return Fits(size, extent); });
   }
   if (fitting.size() == 1) return LiveDim{.dim = dim, .extent = *fitting.begin()};
-  if (fitting.empty() && node.op == SliceOp::kName) {
-    // A known number of positions is cut off.
-    if (const auto in = At(node.inputs[0], dim); in.has_value() && in->repeats == 1) {
+  // A known number of positions is cut off, or set before or after them.
+  ValueId changed = kNone;
+  if (node.op == SliceOp::kName || node.op == "Pad") changed = node.inputs[0];
+  if (node.op == ConcatOp::kName) changed = node.inputs.back();
+  if (fitting.empty() && changed != kNone) {
+    if (const auto in = At(changed, dim); in.has_value() && in->repeats == 1) {
       const Extent rest = in->extent.Through(sizes->front() - in->extent.At(sizes_.front()), 1);
       if (Fits(size, rest)) return LiveDim{.dim = dim, .extent = rest};
     }

@@ -12,6 +12,8 @@
 //   ReduceSum, ReduceL1, ReduceL2, ReduceSumSquare, a product over the axis   zeros
 //   ReduceMean, GlobalAveragePool, InstanceNormalization   zeros, and it divides by the live
 //   elements Softmax, LogSoftmax   minus infinity LSTM, GRU, RNN   the lengths of the rows
+//   Pad   the number that it sets
+//   Gather, Slice of the last position   zeros all around it
 //
 // The keys of a decoder with a cache lie along a size that several axes make. Where a mask of the
 // model's clients lies along it as well, a second one, "reprise.live.input.<mask>", says which of

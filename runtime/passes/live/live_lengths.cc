@@ -110,7 +110,7 @@ void LiveRewrite::VisitLast(NodeId id) {
   if (extents_.SizesOf(place) == nullptr || extents_.RankOf(place) > 1) return;
   if (KnownInts(graph_, place) != std::vector<int64_t>{-1}) return;
   const Node* sum = SumAlong(sums, dim);
-  if (sum == nullptr) return;
+  if (sum == nullptr) return TakeLast(id, sums, dim, extents_.RankOf(place) == 1);
   const ValueId x = sum->inputs[CumSumOp::kX];
   const auto live = extents_.At(x, dim);
   if (!live.has_value() || !CanFill(x, *live)) return;
@@ -152,6 +152,20 @@ bool LiveRewrite::CountsRows(ValueId value, Size rows) const {
     value = SpreadFrom(graph_, value);
   }
   return false;
+}
+
+void LiveRewrite::VisitSlice(NodeId id) {
+  const Node& node = graph_.node(id);
+  const auto ints = [&](size_t i) { return KnownInts(graph_, node.input(i)); };
+  const std::vector<int64_t> ends = ints(SliceOp::kEnds), axes = ints(SliceOp::kAxes);
+  const std::vector<int64_t> steps = ints(SliceOp::kSteps);
+  const bool by_one = node.input(SliceOp::kSteps) == kNone || steps == std::vector<int64_t>{1};
+  const bool takes_last = ints(SliceOp::kStarts) == std::vector<int64_t>{-1} && by_one &&
+                          ends.size() == 1 && axes.size() == 1 &&
+                          ends[0] >= std::numeric_limits<int32_t>::max();
+  if (!takes_last) return VisitReversed(id);
+  const int64_t rank = extents_.RankOf(node.inputs[0]);
+  TakeLast(id, node.inputs[0], axes[0] < 0 ? axes[0] + rank : axes[0], /*keepdims=*/true);
 }
 
 void LiveRewrite::VisitReversed(NodeId id) {

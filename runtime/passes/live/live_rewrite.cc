@@ -78,8 +78,9 @@ bool IsSoftmax(const Graph& graph, const LiveExtents& extents, ValueId value) {
 
 LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
   if (node.op == LiveShareOp::kName) return &LiveRewrite::VisitShare;
-  if (node.op == SliceOp::kName) return &LiveRewrite::VisitReversed;
+  if (node.op == SliceOp::kName) return &LiveRewrite::VisitSlice;
   if (node.op == GatherOp::kName) return &LiveRewrite::VisitLast;
+  if (node.op == "Pad") return &LiveRewrite::VisitPad;
   switch (FactsOf(node.op).border) {
     case Border::kNone:
       return nullptr;

@@ -42,8 +42,10 @@ class LiveRewrite {
   void VisitProduct(NodeId id);
   void VisitAttention(NodeId id);
   void VisitRecurrent(NodeId id);
+  void VisitSlice(NodeId id);
   void VisitReversed(NodeId id);
   void VisitLast(NodeId id);
+  void VisitPad(NodeId id);
 
   // Returns the known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
@@ -53,6 +55,8 @@ class LiveRewrite {
   // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
 
+  // Puts the last position of each row along dim `dim` of `x` in the place of node `id`.
+  void TakeLast(NodeId id, ValueId x, int64_t dim, bool keepdims);
   // Returns the CumSum along dim `dim` that makes `value`, or null.
   const Node* SumAlong(ValueId value, int64_t dim) const;
   // Returns the operand of a Slice of `value` that turns its second dim of two around, or kNone.

@@ -407,6 +407,16 @@ const FlowCase kFlowCases[] = {
   input %x: f32[2, $S, 8]
   const %pads: i64[6] = {0, 3, 0, 0, 0, 0}
   %y: ? = Pad(%x, %pads) @wide)",
+     kProved, ""},
+    {"PadsAfterAll", R"(
+  input %x: f32[2, $S, 8]
+  const %pads: i64[6] = {0, 0, 0, 0, 3, 0}
+  %y: ? = Pad(%x, %pads) @wide)",
+     kUndecided, "node 'wide' (Pad) moves elements across the positions of tokens"},
+    {"ReflectsInFront", R"(
+  input %x: f32[2, $S, 8]
+  const %pads: i64[6] = {0, 3, 0, 0, 0, 0}
+  %y: ? = Pad(%x, %pads) {mode = "reflect"} @wide)",
      kUndecided, "node 'wide' (Pad) moves elements across the positions of tokens"},
     {"IndicesOfPools", R"(
   input %x: f32[$S, 2, 8]

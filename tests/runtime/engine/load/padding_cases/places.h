@@ -1,6 +1,10 @@
 // Models that take tokens by their places, from where padding may lie or from where it never does.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <vector>
+
 #include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
@@ -14,8 +18,7 @@ inline const PaddingCase kPlaceTraps[] = {
            SetAttribute(b.Node("Gather", {"x", "last"}, {"y"}, "/last/Gather"), "axis", int64_t{1});
          },
      .batch = true,
-     .sequence = false,
-     .words = "node '/last/Gather' (Gather) takes elements counted from the end of sequence"},
+     .sequence = true},
     {.name = "LastTokenThatCounts",
      .build =
          [](ModelBuilder& b) {
@@ -60,14 +63,14 @@ inline const PaddingCase kPlaceTraps[] = {
      .batch = true,
      .sequence = true},
     {.name = "LastTokenOfTheRow",
-     // Padding would be the last one; packed, each request has its own.
+     // Padding is not the last one; packed, each request has its own.
      .build =
          [](ModelBuilder& b) {
            AddInteger(b, "end", -1);
            SetAttribute(b.Node("Gather", {"x", "end"}, {"y"}), "axis", int64_t{1});
          },
      .batch = true,
-     .sequence = false,
+     .sequence = true,
      .packs = true},
     {.name = "PositionsCountedFromTheEnd",
      .build =
@@ -124,7 +127,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Conv", {"wide", "kernel"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "PlacesCountedByTheMask",
      .build =
          [](ModelBuilder& b) {
@@ -219,7 +222,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Add", {"x", "before"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "TheTokenBehind",
      .build =
          [](ModelBuilder& b) {
@@ -241,6 +244,98 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Slice", {"longer", "start", "end", "one"}, {"next"});
            b.Node("Gather", {"table", "next"}, {"followers"});
            b.Node("Add", {"x", "followers"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "LastTokenOfALine",
+     .build =
+         [](ModelBuilder& b) {
+           AddTurned(b, "x", "turned", {0, 2, 1});
+           AddIntegers(b, "last", {-1});
+           AddIntegers(b, "end", {std::numeric_limits<int64_t>::max()});
+           b.Node("Slice", {"turned", "last", "end", "two"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "CausalConvolutionCutAtTheLength",
+     // Pads on both sides, the results cut as long as the operand is.
+     .build =
+         [](ModelBuilder& b) {
+           AddTurned(b, "x", "turned", {0, 2, 1});
+           AddWeights(b, "kernel", {kHidden, kHidden, 3});
+           SetAttribute(b.Node("Conv", {"turned", "kernel"}, {"wide"}), "pads",
+                        std::vector<int64_t>{2, 2});
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Node("Slice", {"shape", "one", "two"}, {"length"});
+           b.Node("Slice", {"wide", "zero", "length", "two"}, {"cut"});
+           AddWeights(b, "next", {kHidden, kHidden, 3});
+           SetAttribute(b.Node("Conv", {"cut", "next"}, {"y"}), "pads", std::vector<int64_t>{1, 1});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "CutBeforeTheEndOfLongRowsAlone",
+     // Half the length and four: more than a short row has.
+     .build =
+         [](ModelBuilder& b) {
+           AddTurned(b, "x", "turned", {0, 2, 1});
+           AddIntegers(b, "half", {2});
+           AddIntegers(b, "more", {4});
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Node("Slice", {"shape", "one", "two"}, {"length"});
+           b.Node("Div", {"length", "half"}, {"halved"});
+           b.Node("Add", {"halved", "more"}, {"end"});
+           b.Node("Slice", {"turned", "zero", "end", "two"}, {"cut"});
+           AddReduce(b, "ReduceMax", "cut", "y", {2});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "ZerosAfterEachRow",
+     .build =
+         [](ModelBuilder& b) {
+           AddIntegers(b, "pads", {0, 1, 0, 0, 2, 0});
+           b.Node("Pad", {"x", "pads"}, {"wide"});
+           AddReduce(b, "ReduceMax", "wide", "y", {1});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "EdgesAfterEachRow",
+     .build =
+         [](ModelBuilder& b) {
+           AddIntegers(b, "pads", {0, 0, 0, 0, 2, 0});
+           SetAttribute(b.Node("Pad", {"x", "pads"}, {"wide"}), "mode", std::string("edge"));
+           AddReduce(b, "ReduceMean", "wide", "y", {1});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "TwoTokensInFront",
+     // Attended to by all, and read by their places.
+     .build =
+         [](ModelBuilder& b) {
+           AddWeights(b, "prompt", {1, 2, kHidden});
+           b.Node("Shape", {"x"}, {"whole_shape"});
+           AddInteger(b, "at_zero", 0);
+           AddIntegers(b, "rest", {1, 1});
+           AddIntegers(b, "first_dim", {0});
+           b.Node("Gather", {"whole_shape", "first_dim"}, {"rows"});
+           SetAttribute(b.Node("Concat", {"rows", "rest"}, {"copies"}), "axis", int64_t{0});
+           b.Node("Tile", {"prompt", "copies"}, {"prompts"});
+           SetAttribute(b.Node("Concat", {"prompts", "x"}, {"joined"}), "axis", int64_t{1});
+           AddTurned(b, "joined", "turned", {0, 2, 1});
+           b.Node("MatMul", {"joined", "turned"}, {"scores"});
+           SetAttribute(b.Node("Softmax", {"scores"}, {"shares"}), "axis", int64_t{-1});
+           b.Node("MatMul", {"shares", "joined"}, {"mixed"});
+           AddInteger(b, "second", 1);
+           SetAttribute(b.Node("Gather", {"mixed", "second"}, {"y"}), "axis", int64_t{1});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "TwoTokensAtTheEnd",
+     .build =
+         [](ModelBuilder& b) {
+           AddSlice(b, "x", "first", 0, 1);
+           SetAttribute(b.Node("Concat", {"x", "first"}, {"joined"}), "axis", int64_t{1});
+           AddReduce(b, "ReduceMax", "joined", "most", {1}, true);
+           b.Node("Sub", {"joined", "most"}, {"y"});
          },
      .batch = true,
      .sequence = false},
