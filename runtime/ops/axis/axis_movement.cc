@@ -111,8 +111,8 @@ std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positio
   return positions.extent.Through((to_end ? 0 : end) - start, 1).AtMultiplesOf(context.step());
 }
 
-// Returns the positions that are left where a Slice takes as many as another value has of a line
-// of them, and every request has at least so many there.
+// Returns the positions that are left where a Slice ends where those of another value do, which
+// lies before the end of every request.
 std::optional<Extent> FirstOf(const AxisContext& context, int64_t start,
                               const Positions& positions) {
   const bool plain = positions.inner == 1 && !positions.moved && !positions.repeated &&
