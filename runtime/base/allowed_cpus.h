@@ -25,6 +25,7 @@ class AllowedCpus {
   bool Pin(pthread_t thread) const;
   // Returns whether they are some CPUs, not all.
   bool some() const { return !cpus_.empty(); }
+  const std::vector<int>& list() const { return cpus_; }  // empty: all
   // Returns the first of `cpus` that the process's first thread may not have; -1: there is none.
   static int Forbidden(const std::vector<int>& cpus);
 

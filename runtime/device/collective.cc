@@ -39,6 +39,18 @@ void Collective::AllReduce(const float* mine, float* sum, int64_t count) {
   }
 }
 
+void Collective::Broadcast(float* numbers, int64_t count, int root) {
+  const auto most = static_cast<int64_t>(most_bytes() / sizeof(float));
+  for (int64_t begin = 0; begin < count; begin += most) {
+    const size_t some = static_cast<size_t>(std::min(most, count - begin)) * sizeof(float);
+    size_t bytes[kMostRanks] = {0};
+    bytes[root] = some;
+    const std::byte* theirs[kMostRanks];
+    if (!Exchange(reinterpret_cast<const std::byte*>(numbers + begin), bytes, theirs)) return;
+    if (rank() != root) std::memcpy(numbers + begin, theirs[root], some);
+  }
+}
+
 void Collective::GatherColumns(const float* mine, float* all, int64_t rows,
                                absl::Span<const int64_t> widths) {
   const auto most = static_cast<int64_t>(most_bytes() / sizeof(float));

@@ -25,6 +25,8 @@ class Collective {
   void AllReduce(const float* mine, float* sum, int64_t count);
   // Joins columns: rank r has [rows, widths[r]], and all get [rows, sum of widths].
   void GatherColumns(const float* mine, float* all, int64_t rows, absl::Span<const int64_t> widths);
+  // Gives the `count` floats of rank `root` to all ranks.
+  void Broadcast(float* numbers, int64_t count, int root);
 
   static constexpr int kMostRanks = 16;
 

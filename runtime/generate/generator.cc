@@ -71,7 +71,7 @@ absl::Status Generator::Init() {
                                                   .value_of = value_of,
                                                   .cache_dtype = options_.cache_dtype,
                                                   .threads = cores == nullptr ? 1 : cores->cores(),
-                                                  .ranks = shard().ranks}));
+                                                  .ranks = is_pipeline() ? 1 : shard().ranks}));
   if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
     return absl::UnimplementedError(
         form.cross_page_bytes > 0
@@ -99,10 +99,13 @@ absl::Status Generator::Init() {
                                              .on_copy = [this](PageId from, PageId to) {
                                                if (ranks_ != nullptr) ranks_->Copy(from, to);
                                              }}));
-  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
-                   Stream::Create({.cores = engine_.CoresOf(*model_),
-                                   .max_threads = options_.max_threads,
-                                   .max_arena_bytes = options_.max_arena_bytes}));
+  // A replay keeps its cores while it waits for other stages: other lanes would wait, too.
+  if (is_pipeline() && cores != nullptr) own_cores_ = cores->Another();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Stream> stream,
+      Stream::Create({.cores = own_cores_ ? own_cores_.get() : engine_.CoresOf(*model_),
+                      .max_threads = options_.max_threads,
+                      .max_arena_bytes = options_.max_arena_bytes}));
   if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts precede its answers.
   RETURN_IF_ERROR(SettleRules());
   if (form.cross_page_bytes > 0) {

@@ -76,6 +76,9 @@ struct GeneratorOptions {
   GeneratorEvents events;
   StepGate* gate = nullptr;  // that the models share which step; null: there is one. Outlives it
   RankHub* ranks = nullptr;  // the ranks that compute the model together; null: this one alone
+  // The number of this generator among those of its model, which meet the same lanes of other
+  // ranks. While a lane of a pipeline waits for its next stage, the others compute.
+  int lane = 0;
 };
 
 struct GeneratorStats {
@@ -116,9 +119,12 @@ class Generator {
   absl::Status state() const { return ranks_ == nullptr ? absl::OkStatus() : ranks_->state(); }
   // Returns the part of the model that this process computes.
   Shard shard() const {
-    return options_.ranks == nullptr
-               ? Shard()
-               : Shard{.rank = options_.ranks->rank(), .ranks = options_.ranks->ranks()};
+    const RankHub* const ranks = options_.ranks;
+    if (ranks == nullptr) return {};
+    return {.rank = ranks->rank(), .ranks = ranks->ranks(), .parallelism = ranks->parallelism()};
+  }
+  bool is_pipeline() const {
+    return options_.ranks != nullptr && shard().parallelism == Parallelism::kPipeline;
   }
   const Model& model() const { return *model_; }
   const GeneratorOptions& options() const { return options_; }
@@ -246,7 +252,8 @@ class Generator {
   const std::shared_ptr<const Model> model_;
   GeneratorOptions options_;
   // Constant after Init.
-  std::unique_ptr<RankSteps> ranks_;  // null: this one alone
+  std::unique_ptr<RankSteps> ranks_;       // null: this one alone
+  std::unique_ptr<HelperPool> own_cores_;  // null: steps run on the cores of the engine
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<CarriedSteps> carried_;  // borrows the recipes of the runner
   std::string carried_refusal_;

@@ -14,13 +14,18 @@ namespace reprise {
 void Generator::MeetRanks(absl::string_view plan) {
   const ParameterStore& parameters = model_->owner()->parameters();
   const ModelId& id = model_->id();
-  // All that the steps and the pages of ranks must have in common.
+  const int lane = options_.lane;
+  // All that the steps and the pages of ranks must have in common; the first lane compares weights
+  // for all.
   const std::string common = absl::StrCat(
-      plan, " ", parameters.Digest(), " ", PrecisionText(model_->key_policy()), " ",
-      recipes().most_tokens(), " ", options_.max_running, " ", pages_->options().page_bytes, " ",
-      pages_->options().max_pages, " ", context_, " ", static_cast<int64_t>(options_.cache_dtype));
+      plan, " ", lane == 0 ? parameters.Digest() : "", " ", PrecisionText(model_->key_policy()),
+      " ", recipes().most_tokens(), " ", options_.max_running, " ", pages_->options().page_bytes,
+      " ", pages_->options().max_pages, " ", context_, " ",
+      static_cast<int64_t>(options_.cache_dtype));
   ranks_ = std::make_unique<RankSteps>(options_.ranks->MakeGroup(
-      absl::StrCat("'", id.name, "' version ", id.version), HexDigest128(common)));
+      absl::StrCat("'", id.name, "' version ", id.version, lane == 0 ? "" : " lane ",
+                   lane == 0 ? "" : absl::StrCat(lane)),
+      HexDigest128(common)));
 }
 
 bool Generator::KeepWithRanks() {

@@ -83,6 +83,8 @@ constexpr OpEntry kModelRows[] = {
      {.map = BatchOfFirstMap, .marks = kKnowsRows}},
     {{AllGatherOp::kName, 1, 1, 1, 1, kInternal | kNoFold, 0, AllGatherRule, AllGatherKernel, UnknownAxis},
      {.map = BatchOfFirstMap, .marks = kKnowsRows}},
+    {{BroadcastOp::kName, 1, 1, 1, 1, kInternal | kNoFold, 0, BroadcastRule, BroadcastKernel, UnknownAxis, kFloat32},
+     {.map = BatchOfFirstMap, .marks = kKnowsRows}},
     // Packed tokens.
     {{SegmentAttentionOp::kName, 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
      {.map = SegmentAttentionMap, .rounding = Rounding::kAttention, .marks = kOfSegments}},

@@ -69,6 +69,7 @@ constexpr Factory kCapturePasses[] = {
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
     ShardProducts,    // After all that joins products; where several ranks compute the model.
+    CutStages,        // The same, where ranks have some of the layers each.
     FuseTranspose,    // After all that looks for a Transpose, or for MatMul.
     RoundProducts,    // After all that makes products or joins them; not where answers are exact.
     SplitWide,        // After all that changes the number of pieces.
@@ -103,6 +104,12 @@ absl::Status CheckDisabled(const PipelineOptions& options) {
   return absl::OkStatus();
 }
 
+// Returns the pass that divides a step among ranks; null where one process computes all of it.
+Factory OfRanks(const Shard& shard) {
+  if (shard.ranks <= 1) return nullptr;
+  return shard.parallelism == Parallelism::kPipeline ? CutStages : ShardProducts;
+}
+
 // `budget`: of the load that the passes belong to; null: they may take any time.
 absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
                        const PipelineOptions& options, bool specialized, const PassWatcher& watcher,
@@ -112,12 +119,15 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
     const bool rounds = options.precision != Precision::kExact || options.nodes != nullptr ||
                         options.weights != WeightBits::kStored;
     if (factory == RoundProducts && !rounds) continue;
-    if (factory == ShardProducts && options.shard.ranks <= 1) continue;
+    if ((factory == ShardProducts || factory == CutStages) && factory != OfRanks(options.shard)) {
+      continue;
+    }
     const std::unique_ptr<Pass> pass = factory == FoldConstants   ? FoldConstantsWithin(budget)
                                        : factory == RoundProducts ? RoundProductsAs(options)
                                        : factory == ShardProducts
                                            ? ShardProductsAmong(options.shard)
-                                           : factory();
+                                       : factory == CutStages ? CutStagesAmong(options.shard)
+                                                              : factory();
     if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
         options.disabled.end()) {
       continue;

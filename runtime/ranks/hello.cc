@@ -18,7 +18,8 @@ constexpr char kFirstLine[] = "reprise ranks 1";
 std::string RankHello::Text() const {
   return absl::StrCat(kFirstLine, "\nlink ", is_watched ? "watched" : "messages", "\ntoken ", token,
                       "\nrank ", rank, "\nranks ", ranks, "\nmodel ", identity.model, "\nbinary ",
-                      identity.binary, "\nisa ", identity.isa, "\nplan ", identity.plan);
+                      identity.binary, "\nisa ", identity.isa, "\nparallelism ",
+                      ParallelismName(identity.parallelism), "\nplan ", identity.plan);
 }
 
 absl::StatusOr<RankHello> RankHello::Parse(absl::string_view text) {
@@ -39,6 +40,9 @@ absl::StatusOr<RankHello> RankHello::Parse(absl::string_view text) {
                                   .binary = members["binary"],
                                   .isa = members["isa"],
                                   .plan = members["plan"]}};
+  for (const Parallelism one : {Parallelism::kTensor, Parallelism::kPipeline}) {
+    if (members["parallelism"] == ParallelismName(one)) hello.identity.parallelism = one;
+  }
   if (!absl::SimpleAtoi(members["rank"], &hello.rank) ||
       !absl::SimpleAtoi(members["ranks"], &hello.ranks)) {
     return absl::InvalidArgumentError("a hello without its rank");

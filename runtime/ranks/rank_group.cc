@@ -83,6 +83,10 @@ absl::Status RankGroup::Check(int other_rank, int other_ranks, const RankIdentit
   const RankIdentity& own = identity();
   if (other.binary != own.binary) return differs("program", other.binary, own.binary);
   if (other.isa != own.isa) return differs("ISA", other.isa, own.isa);
+  if (other.parallelism != own.parallelism) {
+    return differs("parallelism", ParallelismName(other.parallelism),
+                   ParallelismName(own.parallelism));
+  }
   if (other.plan != own.plan) return differs("plan of the model", other.plan, own.plan);
   MutexLock lock(mutex_);
   if (session_ != nullptr && !session_->is_broken()) {

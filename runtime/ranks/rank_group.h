@@ -9,7 +9,7 @@
 // from one that computes for long. A process that ends closes both.
 //
 // A rank joins where it agrees with rank 0: the number of ranks, the program, the vector
-// instructions and the plan of the model (its weights and graph, its pages).
+// instructions, how they divide the model, and its plan (weights and graph, pages).
 //
 // Threads: state, Send, Receive and Stop from any; one replay at a time.
 #pragma once
@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
+#include "runtime/ops/kit/parallelism.h"
 #include "runtime/ranks/exchanges.h"
 #include "runtime/ranks/rank_socket.h"
 
@@ -37,6 +38,7 @@ struct RankIdentity {
   std::string binary;  // digest of the program
   std::string isa;     // "avx512_vnni"
   std::string plan;    // digest of weights and graph, and the pages
+  Parallelism parallelism = Parallelism::kTensor;
 };
 
 // The links of a complete group. One that is broken stays so.
@@ -131,6 +133,7 @@ class RankHub {
     int rank = 0, ranks = 1;
     RankAddress address;
     std::string binary, isa;  // see RankIdentity
+    Parallelism parallelism = Parallelism::kTensor;
     std::function<void(const std::string& line)> log = [](const std::string&) {};
   };
   // UNAVAILABLE where rank 0 cannot listen.
@@ -139,6 +142,7 @@ class RankHub {
 
   int rank() const { return options_.rank; }
   int ranks() const { return options_.ranks; }
+  Parallelism parallelism() const { return options_.parallelism; }
   // Returns where rank 0 listens: with the port that it was given.
   const RankAddress& address() const { return options_.address; }
 

@@ -46,7 +46,11 @@ std::shared_ptr<RankGroup> RankHub::MakeGroup(const std::string& model, const st
       RankGroup::Options{.rank = rank(),
                          .ranks = ranks(),
                          .address = options_.address,
-                         .identity = {model, options_.binary, options_.isa, plan},
+                         .identity = {.model = model,
+                                      .binary = options_.binary,
+                                      .isa = options_.isa,
+                                      .plan = plan,
+                                      .parallelism = options_.parallelism},
                          .log = options_.log});
   MutexLock lock(mutex_);
   std::erase_if(groups_, [](const auto& one) { return one.expired(); });

@@ -33,7 +33,8 @@ std::string PrecisionText(const KeyPolicy& policy) {
                       policy.fusion ? "" : ", unfused",
                       policy.shard.ranks <= 1
                           ? std::string()
-                          : absl::StrCat(", rank ", policy.shard.rank, " of ", policy.shard.ranks));
+                          : absl::StrCat(", rank ", policy.shard.rank, " of ", policy.shard.ranks,
+                                         ", ", ParallelismName(policy.shard.parallelism)));
 }
 
 Precision PrecisionOfText(const std::string& text) {

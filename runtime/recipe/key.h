@@ -55,8 +55,7 @@ struct KeyPolicy {
 };
 
 // Returns "bf16", "exact, weights int8", "exact, by node 0b5c...", "exact, unfused", "exact, rank 0
-// of 2";
-// PrecisionOfText reads the first word of it.
+// of 2, pipeline"; PrecisionOfText reads the first word of it.
 std::string PrecisionText(const KeyPolicy& policy);
 Precision PrecisionOfText(const std::string& text);
 

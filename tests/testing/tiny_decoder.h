@@ -1,4 +1,4 @@
-// A decoder of one layer for tests: embeddings, causal attention with a cache, a head.
+// Decoders for tests: embeddings, causal attention with a cache, a head.
 #pragma once
 
 #include <cmath>
@@ -66,16 +66,20 @@ inline std::string TinyDecoderModel(bool causal = true) {
 }
 
 // The same with a product after attention and a gated layer, each with its residual. `weights`: a
-// factor of one of them.
-inline std::string TinyLayersModel(float weights = 1) {
+// factor of one of them. With several `layers` the caches of all but the first are past_key_1 and
+// so on.
+inline std::string TinyLayersModel(float weights = 1, int layers = 1) {
   constexpr int64_t kInner = 96;
   ModelBuilder b;
   auto* contrib = b.model().add_opset_import();
   contrib->set_domain("com.microsoft");
   contrib->set_version(1);
   b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  b.Input("past_key", {"batch", "2", "past", "16"});
-  b.Input("past_value", {"batch", "2", "past", "16"});
+  const auto suffix = [](int layer) { return layer == 0 ? "" : "_" + std::to_string(layer); };
+  for (int layer = 0; layer < layers; ++layer) {
+    b.Input("past_key" + suffix(layer), {"batch", "2", "past", "16"});
+    b.Input("past_value" + suffix(layer), {"batch", "2", "past", "16"});
+  }
   b.Floats("table", {kTinyVocabulary, kTinyHidden},
            TinyNumbers(kTinyVocabulary * kTinyHidden, 1, 1));
   b.Node("Gather", {"table", "input_ids"}, {"x"}, "embed");
@@ -85,27 +89,38 @@ inline std::string TinyLayersModel(float weights = 1) {
     b.Floats("w_" + y, {rows, columns}, TinyNumbers(rows * columns, seed++, scale));
     b.Node("MatMul", {x, "w_" + y}, {y}, "product_" + y);
   };
-  for (const char* name : {"q", "k", "v"}) product("x", name, kTinyHidden, kTinyHidden, 0.4f);
-  auto& attention =
-      b.Node("MultiHeadAttention", {"q", "k", "v", "", "", "", "past_key", "past_value"},
-             {"attended", "present_key", "present_value"}, "attention", "com.microsoft");
-  for (const auto& [name, value] : {std::pair{"num_heads", 2}, std::pair{"unidirectional", 1}}) {
-    auto* attribute = attention.add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(onnx::AttributeProto::INT);
-    attribute->set_i(value);
+  std::vector<std::string> outputs = {"logits"};
+  std::string x = "x";
+  for (int layer = 0; layer < layers; ++layer) {
+    const std::string at = suffix(layer);
+    for (const char* name : {"q", "k", "v"}) {
+      product(x, name + at, kTinyHidden, kTinyHidden, 0.4f);
+    }
+    const std::vector<std::string> present = {"present_key" + at, "present_value" + at};
+    auto& attention =
+        b.Node("MultiHeadAttention",
+               {"q" + at, "k" + at, "v" + at, "", "", "", "past_key" + at, "past_value" + at},
+               {"attended" + at, present[0], present[1]}, "attention" + at, "com.microsoft");
+    for (const auto& [name, value] : {std::pair{"num_heads", 2}, std::pair{"unidirectional", 1}}) {
+      auto* attribute = attention.add_attribute();
+      attribute->set_name(name);
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(value);
+    }
+    product("attended" + at, "o" + at, kTinyHidden, kTinyHidden, 0.5f);
+    b.Node("Add", {x, "o" + at}, {"sum" + at}, "add" + at);
+    product("sum" + at, "gate" + at, kTinyHidden, kInner, 0.3f);
+    product("sum" + at, "up" + at, kTinyHidden, kInner, 0.3f);
+    b.Node("Sigmoid", {"gate" + at}, {"opened" + at}, "open" + at);
+    b.Node("Mul", {"gate" + at, "opened" + at}, {"active" + at}, "activate" + at);
+    b.Node("Mul", {"active" + at, "up" + at}, {"inner" + at}, "gated" + at);
+    product("inner" + at, "down" + at, kInner, kTinyHidden, 0.2f * weights);
+    b.Node("Add", {"sum" + at, "down" + at}, {"last" + at}, "add_down" + at);
+    outputs.insert(outputs.end(), present.begin(), present.end());
+    x = "last" + at;
   }
-  product("attended", "o", kTinyHidden, kTinyHidden, 0.5f);
-  b.Node("Add", {"x", "o"}, {"sum"}, "add");
-  product("sum", "gate", kTinyHidden, kInner, 0.3f);
-  product("sum", "up", kTinyHidden, kInner, 0.3f);
-  b.Node("Sigmoid", {"gate"}, {"opened"}, "open");
-  b.Node("Mul", {"gate", "opened"}, {"active"}, "activate");
-  b.Node("Mul", {"active", "up"}, {"inner"}, "gated");
-  product("inner", "down", kInner, kTinyHidden, 0.2f * weights);
-  b.Node("Add", {"sum", "down"}, {"last"}, "add_down");
-  product("last", "logits", kTinyHidden, kTinyVocabulary, 0.6f);
-  for (const char* output : {"logits", "present_key", "present_value"}) b.Output(output);
+  product(x, "logits", kTinyHidden, kTinyVocabulary, 0.6f);
+  for (const std::string& output : outputs) b.Output(output);
   return b.Bytes();
 }
 

@@ -58,6 +58,11 @@ HelperPool::~HelperPool() {
   }
 }
 
+std::unique_ptr<HelperPool> HelperPool::Another() const {
+  constexpr std::chrono::microseconds kPatience{50};  // the helpers of the other pool want the CPUs
+  return std::unique_ptr<HelperPool>(new HelperPool(cores_, cpus_.list(), nullptr, kPatience));
+}
+
 void HelperPool::AwaitCore() {
   while (free_cores_ <= 0 && !kept_) {
     const uint64_t freed = freed_;

@@ -56,6 +56,8 @@ class HelperPool {
   HelperPool& operator=(const HelperPool&) = delete;
 
   int cores() const { return cores_; }
+  // Returns another pool with the same CPUs, for calls that spend most of their time waiting.
+  std::unique_ptr<HelperPool> Another() const;
 
   // Runs `steps` steps one after another, each cut into as many parts as the call got cores, at
   // most `max_threads`; returns that number, which is for tests to see. `function(context, step,

@@ -52,4 +52,35 @@ absl::Status AllGatherKernel(const KernelContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status BroadcastRule(InferContext& context) {
+  const BroadcastOp op = BroadcastOp::From(context.attributes());
+  Shape shape = context.pinned_shape(0);
+  if (shape.empty()) return absl::InvalidArgumentError("an operand without rows");
+  const Shape operand = shape;
+  shape.resize(1);
+  shape.insert(shape.end(), op.sizes.begin(), op.sizes.end());
+  if (op.rank == op.root) {
+    RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+    if (operand != shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an operand ", ShapeToString(operand), " is not ", ShapeToString(shape)));
+    }
+  }
+  context.SetOutput(0, DType::kFloat32, SizeList(shape.begin(), shape.end()));
+  return absl::OkStatus();
+}
+
+absl::Status BroadcastKernel(const KernelContext& context) {
+  const BroadcastOp op = BroadcastOp::From(context.node);
+  const MutableTensorView& y = context.outputs[0];
+  const auto bytes = static_cast<size_t>(NumElements(y.shape)) * sizeof(float);
+  if (bytes == 0) return absl::OkStatus();
+  if (op.rank == op.root) {
+    std::memcpy(y.data, context.inputs[0].data, bytes);
+  } else {
+    std::memset(y.data, 0, bytes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace reprise::ops

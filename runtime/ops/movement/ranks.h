@@ -17,4 +17,9 @@ Kernel AllReduceKernel;
 Rule AllGatherRule;
 Kernel AllGatherKernel;
 
+// reprise.Broadcast(x [rows, ...]) {rank, root, sizes} -> f32 [rows, sizes...]: x of rank `root`,
+// on all ranks. On the others x, of any type, tells the rows alone. Without `root` these are zeros.
+Rule BroadcastRule;
+Kernel BroadcastKernel;
+
 }  // namespace reprise::ops

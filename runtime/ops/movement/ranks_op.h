@@ -20,4 +20,13 @@ struct AllGatherOp : NamedOp<"reprise.AllGather"> {
   OP_ATTRIBUTES(AllGatherOp, rank, widths)
 };
 
+struct BroadcastOp : NamedOp<"reprise.Broadcast"> {
+  enum Input : size_t { kX };
+
+  int64_t rank = 0;            // that computes the node
+  int64_t root = 0;            // whose operand all ranks get
+  std::vector<int64_t> sizes;  // dims of the result after the first
+  OP_ATTRIBUTES(BroadcastOp, rank, root, sizes)
+};
+
 }  // namespace reprise

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/node.h"
+#include "runtime/ops/kit/parallelism.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise {
@@ -41,6 +42,7 @@ class NodePrecisions;
 // One of several processes that compute a model together.
 struct Shard {
   int rank = 0, ranks = 1;
+  Parallelism parallelism = Parallelism::kTensor;
 };
 
 struct PipelineOptions {

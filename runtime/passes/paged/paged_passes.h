@@ -22,6 +22,13 @@ std::unique_ptr<Pass> PageAttention();
 std::unique_ptr<Pass> ShardProducts();
 std::unique_ptr<Pass> ShardProductsAmong(const Shard& shard);
 
+// Cuts a step into stages of layers, one a rank: this rank keeps the nodes of its stage, and
+// reprise.Broadcast hands on the values between them; all ranks get the scores. It runs in the
+// place of shard_products. UNIMPLEMENTED where layers are fewer than ranks, or no stages. CutStages
+// has one rank: it does nothing.
+std::unique_ptr<Pass> CutStages();
+std::unique_ptr<Pass> CutStagesAmong(const Shard& shard);
+
 // The cache after an operand of attention.
 struct CachedOperand {
   ValueId rows = kNone;   // the new ones, [tokens, heads, 1, size]; kNone: an encoder's, all cached

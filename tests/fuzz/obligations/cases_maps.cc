@@ -106,6 +106,15 @@ ValueId ColumnsOfRanks(RowDraft& d, absl::string_view op) {
                {{"rank", int64_t{0}}, {"widths", std::vector<int64_t>{kFeatures, 3}}});
 }
 
+// Numbers of this rank, or rows for the numbers of another.
+ValueId NumbersOfRoot(RowDraft& d, absl::string_view op) {
+  const bool is_root = d.chance().OneIn(2);
+  return d.Add(op, {d.Input("x", DType::kFloat32, Lines(d, 1, 1, kFeatures))},
+               {{"rank", int64_t{1}},
+                {"root", int64_t{is_root ? 1 : 0}},
+                {"sizes", std::vector<int64_t>{is_root ? kFeatures : 3}}});
+}
+
 constexpr RowCase kCases[] = {{"reprise.Linear", Linear},
                               {"reprise.Rotary", TurnedPairs},
                               {"reprise.EmbeddingSum", EmbeddingSum},
@@ -115,6 +124,7 @@ constexpr RowCase kCases[] = {{"reprise.Linear", Linear},
                               {"reprise.AppendRows", AppendRows},
                               {"reprise.AllReduce", SumOfRanks},
                               {"reprise.AllGather", ColumnsOfRanks},
+                              {"reprise.Broadcast", NumbersOfRoot},
                               {"reprise.LiveMask", MaskOfExtents},
                               {"reprise.LiveFill", FilledEnds}};
 

@@ -1,4 +1,4 @@
-// A decoder that two ranks compute, each with an engine of its own.
+// A decoder that several ranks compute, each with an engine of its own.
 #include "runtime/generate/rank_steps.h"
 
 #include <gmock/gmock.h>
@@ -17,81 +17,136 @@ using testing::HasSubstr;
 
 constexpr auto kLongest = std::chrono::seconds(30);
 
-// One rank as a process has it: an engine, a generator, and the thread that steps.
+struct Wanted {
+  int rank = 0, ranks = 2;
+  std::string place;
+  float weights = 1;
+  int layers = 1;
+  Parallelism parallelism = Parallelism::kTensor;
+  int lanes = 1;
+  bool speculate = true;  // else steps are the same in each run
+};
+
+// One rank as a process has it: an engine, a generator a lane, and the threads that step.
 class RankProcess {
  public:
-  RankProcess(int rank, const std::string& place, float weights = 1) {
-    model_ = Load(weights);
-    auto hub = RankHub::Open({.rank = rank,
-                              .ranks = 2,
-                              .address = *RankAddress::Parse("unix:" + place),
+  RankProcess(int rank, const std::string& place, float weights = 1)
+      : RankProcess({.rank = rank, .place = place, .weights = weights}) {}
+  explicit RankProcess(const Wanted& wanted) : wanted_(wanted) {
+    model_ = Load();
+    auto hub = RankHub::Open({.rank = wanted.rank,
+                              .ranks = wanted.ranks,
+                              .address = *RankAddress::Parse("unix:" + wanted.place),
                               .binary = "b",
-                              .isa = "i"});
+                              .isa = "i",
+                              .parallelism = wanted.parallelism});
     EXPECT_TRUE(hub.ok()) << hub.status();
     hub_ = *std::move(hub);
-    generator_ = Made(hub_.get());
-    thread_ = std::thread([this] {
-      while (!stop_) {
-        if (!generator_->Step()) generator_->Wait(1'000'000);
-      }
-    });
+    {
+      const MutexLock lock(mutex_);
+      scores_.resize(wanted.lanes);
+    }
+    for (int lane = 0; lane < wanted.lanes; ++lane) generators_.push_back(Made(hub_.get(), lane));
+    for (int lane = 0; lane < wanted.lanes; ++lane) {
+      threads_.emplace_back([this, lane] {
+        Generator& generator = *generators_[lane];
+        while (!stop_) {
+          if (!generator.Step()) generator.Wait(1'000'000);
+        }
+      });
+    }
   }
   ~RankProcess() {
     stop_ = true;
-    generator_->Wake();
-    thread_.join();
-    generator_ = nullptr;
+    for (const auto& generator : generators_) generator->Wake();
+    for (std::thread& thread : threads_) thread.join();
+    generators_.clear();
   }
 
-  std::unique_ptr<Generator> Made(RankHub* hub) {
-    const auto keep = [this](absl::Span<const float> scores) {
+  std::unique_ptr<Generator> Made(RankHub* hub, int lane = 0) {
+    const auto keep = [this, lane](absl::Span<const float> scores) {
       const MutexLock lock(mutex_);
-      scores_.insert(scores_.end(), scores.begin(), scores.end());
+      scores_[lane].insert(scores_[lane].end(), scores.begin(), scores.end());
     };
-    auto made = Generator::Create(
-        fixture_.engine, model_,
-        {.context = 256,
-         .step_tokens = 64,
-         .events = {.on_scores =
-                        hub == nullptr ? std::function<void(absl::Span<const float>)>() : keep},
-         .ranks = hub});
+    auto made = Try(hub, keep, lane);
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
   }
-  Generator& generator() { return *generator_; }
+  // Returns a generator of this process alone.
+  std::unique_ptr<Generator> Alone(std::function<void(absl::Span<const float>)> on_scores) {
+    auto made = Try(nullptr, std::move(on_scores), 0);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+  Generator& generator(int lane = 0) { return *generators_[lane]; }
+  int64_t prepared_bytes() const { return model_->owner()->parameters().prepared_bytes(); }
   // Returns the scores of all steps.
-  std::vector<float> scores() const {
+  std::vector<float> scores(int lane = 0) const {
     const MutexLock lock(mutex_);
-    return scores_;
+    return scores_[lane];
+  }
+  // Returns the same once there are as many as these.
+  std::vector<float> AwaitScores(size_t count, int lane = 0) const {
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    while (scores(lane).size() < count && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    return scores(lane);
   }
 
-  // Waits until the group is complete, or is not; returns its state.
+  // Waits until all groups are complete, or are not; returns the state of the first.
   absl::Status Await(bool complete) {
     const auto end = std::chrono::steady_clock::now() + kLongest;
-    while (generator_->state().ok() != complete && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (const auto& generator : generators_) {
+      while (generator->state().ok() != complete && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
     }
-    return generator_->state();
+    return generators_[0]->state();
+  }
+
+  // Waits until the state names `text`; returns it.
+  std::string AwaitReason(const std::string& text) const {
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    std::string state;
+    while (state.find(text) == std::string::npos && std::chrono::steady_clock::now() < end) {
+      state = std::string(generators_[0]->state().message());
+      std::this_thread::yield();
+    }
+    return state;
+  }
+
+  absl::StatusOr<std::unique_ptr<Generator>> Try(
+      RankHub* hub, std::function<void(absl::Span<const float>)> on_scores, int lane) {
+    return Generator::Create(fixture_.engine, model_,
+                             {.context = 256,
+                              .step_tokens = 64,
+                              .speculate = wanted_.speculate,
+                              .events = {.on_scores = std::move(on_scores)},
+                              .ranks = hub,
+                              .lane = lane});
   }
 
  private:
-  std::shared_ptr<Model> Load(float weights) {
+  std::shared_ptr<Model> Load() {
     const TempFolder folder;
-    auto model = fixture_.engine.Load({.id = {"tiny", 1},
-                                       .path = folder.Write("model.onnx", TinyLayersModel(weights)),
-                                       .one_order = true});
+    auto model = fixture_.engine.Load(
+        {.id = {"tiny", 1},
+         .path = folder.Write("model.onnx", TinyLayersModel(wanted_.weights, wanted_.layers)),
+         .one_order = true});
     EXPECT_TRUE(model.ok()) << model.status();
     return *std::move(model);
   }
 
+  const Wanted wanted_;
   EngineFixture fixture_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<RankHub> hub_;
-  std::unique_ptr<Generator> generator_;
+  std::vector<std::unique_ptr<Generator>> generators_;  // one a lane
   mutable Mutex mutex_;
-  std::vector<float> scores_ GUARDED_BY(mutex_);
+  std::vector<std::vector<float>> scores_ GUARDED_BY(mutex_);  // one a lane
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 // The events of one request, which another thread tells.
@@ -149,7 +204,7 @@ TEST_F(RankStepsTest, TwoRanksMakeTheTokensOfOne) {
   RankProcess first(0, Place());
   RankProcess second(1, Place());
   ASSERT_TRUE(first.Await(true).ok()) << first.generator().state();
-  const std::unique_ptr<Generator> alone = first.Made(nullptr);
+  const std::unique_ptr<Generator> alone = first.Alone(nullptr);
   for (const int64_t length : {1, 15, 40, 100}) {
     // The same prompt again finds pages; several answers copy the last one.
     for (const int n : {1, 3, 1}) {
@@ -168,15 +223,145 @@ TEST_F(RankStepsTest, TwoRanksMakeTheTokensOfOne) {
     }
   }
   // The other rank's last step may end after the answer.
-  const auto end = std::chrono::steady_clock::now() + kLongest;
   const std::vector<float> ours = first.scores();
-  while (second.scores().size() < ours.size() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
-  const std::vector<float> theirs = second.scores();
+  const std::vector<float> theirs = second.AwaitScores(ours.size());
   ASSERT_EQ(ours.size(), theirs.size());
   EXPECT_EQ(std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(float)), 0)
       << "all ranks have equal bits";
+}
+
+class StagesTest : public testing::TestWithParam<int> {
+ protected:
+  Wanted Stage(int rank, int lanes = 1) const {
+    return {.rank = rank,
+            .ranks = GetParam(),
+            .place = folder_.File("ranks"),
+            .layers = 4,
+            .parallelism = Parallelism::kPipeline,
+            .lanes = lanes,
+            .speculate = false};
+  }
+  std::vector<std::unique_ptr<RankProcess>> All(int lanes = 1) const {
+    std::vector<std::unique_ptr<RankProcess>> all;
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      all.push_back(std::make_unique<RankProcess>(Stage(rank, lanes)));
+    }
+    for (const auto& one : all) EXPECT_TRUE(one->Await(true).ok()) << one->generator().state();
+    return all;
+  }
+  const TempFolder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, StagesTest, testing::Values(2, 3));
+
+TEST_P(StagesTest, MakeTheBitsOfOneProcess) {
+  const auto all = All();
+  std::vector<float> wanted;
+  const std::unique_ptr<Generator> alone = all[0]->Alone([&](absl::Span<const float> scores) {
+    wanted.insert(wanted.end(), scores.begin(), scores.end());
+  });
+  for (const int64_t length : {1, 15, 40, 100}) {
+    // The same prompt again finds pages; several answers copy the last one.
+    for (const int n : {1, 3, 1}) {
+      Answer expected, answer;
+      ASSERT_TRUE(Ask(*alone, Prompt(length, length), expected, n).ok());
+      while (alone->Step()) {
+      }
+      ASSERT_TRUE(Ask(all[0]->generator(), Prompt(length, length), answer, n).ok());
+      answer.Await();
+      ASSERT_TRUE(answer.status.ok()) << answer.status;
+      EXPECT_EQ(answer.ids, expected.ids) << length << " tokens, " << n << " answers";
+      EXPECT_EQ(answer.logprobs, expected.logprobs);
+    }
+  }
+  ASSERT_GT(wanted.size(), 0u);
+  for (const auto& one : all) {
+    const std::vector<float> scores = one->AwaitScores(wanted.size());
+    ASSERT_EQ(scores.size(), wanted.size());
+    EXPECT_EQ(std::memcmp(scores.data(), wanted.data(), wanted.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_P(StagesTest, EachRankPreparesTheWeightsOfItsStageOnceForAllLanes) {
+  int64_t whole = 0;
+  {
+    RankProcess one({.place = folder_.File("one"), .layers = 4});
+    (void)one.Alone(nullptr);
+    whole = one.prepared_bytes();
+  }
+  const auto single = All();
+  std::vector<int64_t> bytes;
+  for (const auto& one : single) {
+    bytes.push_back(one->prepared_bytes());
+    EXPECT_LT(bytes.back(), whole * 3 / 4) << "of " << whole;
+  }
+  for (int rank = 0; rank < GetParam(); ++rank) {
+    Wanted more = Stage(rank, 2);
+    more.place = folder_.File("lanes");
+    EXPECT_EQ(RankProcess(more).prepared_bytes(), bytes[rank]);
+  }
+}
+
+TEST_P(StagesTest, LanesMakeTheTokensOfOneProcessSideBySide) {
+  const int lanes = GetParam();
+  const auto all = All(lanes);
+  const std::unique_ptr<Generator> alone = all[0]->Alone(nullptr);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Answer> expected(lanes), answers(lanes);
+    for (int lane = 0; lane < lanes; ++lane) {
+      const std::vector<int64_t> prompt = Prompt(20 + 9 * lane + round, lane);
+      ASSERT_TRUE(Ask(all[0]->generator(lane), prompt, answers[lane], 1, 60).ok());
+      ASSERT_TRUE(Ask(*alone, prompt, expected[lane], 1, 60).ok());
+      while (alone->Step()) {
+      }
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+      answers[lane].Await();
+      ASSERT_TRUE(answers[lane].status.ok()) << answers[lane].status;
+      EXPECT_EQ(answers[lane].ids, expected[lane].ids) << "lane " << lane;
+      EXPECT_EQ(answers[lane].logprobs, expected[lane].logprobs);
+    }
+  }
+}
+
+TEST_P(StagesTest, ALaneWaitsForNoOther) {
+  const auto all = All(2);
+  // The thread of the first lane is held within an event.
+  Answer held, free;
+  std::atomic<bool> begun{false}, let_go{false};
+  held.on_event = [&] {
+    begun = true;
+    while (!let_go) std::this_thread::yield();
+  };
+  ASSERT_TRUE(Ask(all[0]->generator(0), Prompt(30, 2), held).ok());
+  while (!begun) std::this_thread::yield();
+  ASSERT_TRUE(Ask(all[0]->generator(1), Prompt(30, 2), free).ok());
+  free.Await();
+  let_go = true;
+  held.Await();
+  EXPECT_TRUE(free.status.ok()) << free.status;
+  EXPECT_EQ(held.ids, free.ids);
+}
+
+TEST_F(RankStepsTest, FewerLayersThanRanksAreRefused) {
+  RankProcess one({.place = Place(), .layers = 2});
+  auto hub = RankHub::Open({.rank = 0,
+                            .ranks = 3,
+                            .address = *RankAddress::Parse("unix:" + Place() + "2"),
+                            .parallelism = Parallelism::kPipeline});
+  ASSERT_TRUE(hub.ok()) << hub.status();
+  const auto refused = one.Try(hub->get(), nullptr, 0);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("cannot be cut into 3 stages: it has 2 layers"));
+}
+
+TEST_F(RankStepsTest, ARankOfAnotherParallelismIsRefused) {
+  RankProcess first(0, Place());
+  RankProcess second(
+      {.rank = 1, .place = Place(), .layers = 2, .parallelism = Parallelism::kPipeline});
+  EXPECT_THAT(first.AwaitReason("parallelism"),
+              HasSubstr("its parallelism is pipeline, and rank 0's is tensor"));
 }
 
 TEST_F(RankStepsTest, OnlyRankZeroTakesRequests) {
@@ -227,13 +412,7 @@ TEST_F(RankStepsTest, AMissingRankIsNamedAndItsReturnBeginsAgain) {
 TEST_F(RankStepsTest, ARankWithOtherWeightsIsRefused) {
   RankProcess first(0, Place());
   RankProcess second(1, Place(), 1.5f);
-  const auto end = std::chrono::steady_clock::now() + kLongest;
-  std::string state;
-  while (state.find("plan") == std::string::npos && std::chrono::steady_clock::now() < end) {
-    state = std::string(first.generator().state().message());
-    std::this_thread::yield();
-  }
-  EXPECT_THAT(state, HasSubstr("rank 1 of 2: its plan of the model"));
+  EXPECT_THAT(first.AwaitReason("plan"), HasSubstr("rank 1 of 2: its plan of the model"));
 }
 
 TEST(RankMessageTest, BytesThatAreNoMessageAreRefused) {

@@ -24,7 +24,8 @@ class Ranks {
     for (int rank = 0; rank < ranks; ++rank) Start(rank);
   }
 
-  void Start(int rank, const std::string& isa = "avx2", const std::string& plan = "p") {
+  void Start(int rank, const std::string& isa = "avx2", const std::string& plan = "p",
+             Parallelism parallelism = Parallelism::kTensor) {
     RankAddress address;
     if (local_) {
       address.path = folder_.File("ranks");
@@ -36,7 +37,8 @@ class Ranks {
                               .ranks = static_cast<int>(hubs_.size()),
                               .address = address,
                               .binary = "b",
-                              .isa = isa});
+                              .isa = isa,
+                              .parallelism = parallelism});
     ASSERT_TRUE(hub.ok()) << hub.status();
     hubs_[rank] = *std::move(hub);
     groups_[rank] = hubs_[rank]->MakeGroup(kModel, plan);
@@ -153,6 +155,46 @@ TEST_P(RankGroupTest, ColumnsOfUnequalWidthAreJoined) {
   for (int rank = 1; rank < ranks_.size(); ++rank) EXPECT_EQ(joined[rank], joined[0]);
 }
 
+TEST_P(RankGroupTest, NumbersOfEachRootReachAllRanks) {
+  ranks_.AwaitAll();
+  // The last one goes in several exchanges.
+  for (const int64_t count : {1, 576, 200'001}) {
+    std::vector<std::vector<float>> got(ranks_.size());
+    ranks_.Each([&](int rank, RankSession& session) {
+      for (int root = 0; root < ranks_.size(); ++root) {
+        std::vector<float> numbers;
+        for (int64_t i = 0; i < count; ++i) {
+          numbers.push_back(rank == root ? Number(rank, i) : -1.0f);
+        }
+        session.exchange->Broadcast(numbers.data(), count, root);
+        got[rank].insert(got[rank].end(), numbers.begin(), numbers.end());
+      }
+    });
+    for (int rank = 0; rank < ranks_.size(); ++rank) {
+      for (int root = 0; root < ranks_.size(); ++root) {
+        for (int64_t i = 0; i < count; ++i) {
+          ASSERT_EQ(got[rank][root * count + i], Number(root, i))
+              << i << " of rank " << root << " at rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RankGroupTest, NumbersOfARootThatEndsAreNotWaitedForAndItIsNamed) {
+  ranks_.AwaitAll();
+  const std::shared_ptr<RankSession> session = ranks_[0].session();
+  const int last = ranks_.size() - 1;
+  std::thread waits([&] {
+    float number = 1;
+    session->exchange->Broadcast(&number, 1, last);
+  });
+  ranks_.Stop(last);
+  waits.join();
+  EXPECT_THAT(std::string(ranks_.Await(0, false).message()),
+              HasSubstr("rank " + std::to_string(last) + " of "));
+}
+
 TEST_P(RankGroupTest, MessagesReachAllOthersInOrder) {
   ranks_.AwaitAll();
   const std::string longest(200'000, 'x');
@@ -214,6 +256,10 @@ TEST_P(RankGroupTest, ARankThatDiffersIsRefusedByName) {
               HasSubstr("rank 1 of " + std::to_string(ranks_.size()) +
                         ": its plan of the model is other, and rank 0's is p"));
   EXPECT_FALSE(ranks_[1].state().ok());
+  ranks_.Stop(1);
+  ranks_.Start(1, "avx2", "p", Parallelism::kPipeline);
+  EXPECT_THAT(ranks_.AwaitReason("parallelism"),
+              HasSubstr("its parallelism is pipeline, and rank 0's is tensor"));
   ranks_.Stop(1);
   ranks_.Start(1);
   ranks_.AwaitAll();

@@ -27,6 +27,7 @@ constexpr OpPlan kPlans[] = {
     {AppendRowsOp::kName, PlanAppendRows},
     {AllReduceOp::kName, PlanAllReduce},
     {AllGatherOp::kName, PlanAllGather},
+    {BroadcastOp::kName, PlanBroadcast},
     {LiveFillOp::kName, PlanLiveFill},
     {LiveExtentOp::kName, PlanLiveExtent},
     {LiveMaskOp::kName, PlanLiveMask},

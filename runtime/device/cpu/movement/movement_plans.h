@@ -31,7 +31,7 @@ Plan PlanPad, PlanTrilu;
 Plan PlanAppendRows;
 
 // plan_ranks.cc
-Plan PlanAllReduce, PlanAllGather;
+Plan PlanAllReduce, PlanAllGather, PlanBroadcast;
 
 // plan_live.cc
 Plan PlanLiveFill, PlanLiveExtent, PlanLiveMask, PlanLiveShare, PlanLiveCompact;

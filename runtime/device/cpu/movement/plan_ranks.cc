@@ -54,6 +54,33 @@ void RunAllGather(const LaunchArgs& launch) {
   }
 }
 
+struct BroadcastParams {
+  int64_t rows = 0, elements = 0;  // those that the result has
+  int root = 0;
+  bool is_root = false;
+  bool skips_rows = false;  // rows that no request has are not read
+};
+
+// All ranks count the rows to send alike, whichever of their nodes read them.
+void RunBroadcast(const LaunchArgs& launch) {
+  if (launch.part != 0) return;
+  const auto& p = *static_cast<const BroadcastParams*>(launch.params);
+  const auto* const mine = static_cast<const float*>(launch.operands[0]);
+  auto* const all = static_cast<float*>(launch.operands[1]);
+  const int64_t live = LiveOf(p.elements, p.rows, *launch.frame);
+  const int64_t read = p.skips_rows ? live : p.elements;
+  Collective* const collective = launch.frame->collective;
+  if (p.is_root) {
+    if (all != mine && read > 0) {
+      std::memcpy(all, mine, static_cast<size_t>(read) * sizeof(float));
+    }
+  } else {
+    const int64_t sent = collective == nullptr ? 0 : live;
+    if (read > sent) std::fill(all + sent, all + read, 0.0f);
+  }
+  if (collective != nullptr) collective->Broadcast(all, live, p.root);
+}
+
 std::vector<Candidate> Exchange(const CpuTarget& target, const NodeView& node, const char* name,
                                 KernelFn run) {
   const AllGatherOp op = AllGatherOp::From(node.attributes());
@@ -77,6 +104,21 @@ std::vector<Candidate> PlanAllReduce(const CpuTarget& target, const NodeView& no
 
 std::vector<Candidate> PlanAllGather(const CpuTarget& target, const NodeView& node) {
   return Exchange(target, node, "all_gather", RunAllGather);
+}
+
+std::vector<Candidate> PlanBroadcast(const CpuTarget& target, const NodeView& node) {
+  const BroadcastOp op = BroadcastOp::From(node.attributes());
+  const Shape& shape = node.out_shape();
+  const int64_t batch_rows = node.batch_rows();
+  const BroadcastParams params = {.rows = shape[0],
+                                  .elements = NumElements(shape),
+                                  .root = static_cast<int>(op.root),
+                                  .is_root = op.rank == op.root,
+                                  .skips_rows = batch_rows > 0 && batch_rows == shape[0]};
+  Candidate candidate = MakeCandidate(target, node, "broadcast", RunBroadcast, params, 0);
+  candidate.option.takes_live_rows = params.skips_rows;
+  if (params.is_root) candidate.option.in_place = 0;
+  return {std::move(candidate)};
 }
 
 }  // namespace reprise::cpu

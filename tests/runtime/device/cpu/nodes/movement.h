@@ -32,6 +32,10 @@ inline constexpr const char* kMovement[] = {
     "input %x: f32[3, 5]\n%y: ? = reprise.AllReduce(%x)\noutput %y",
     "input %x: f32[2, 3, 5]\n%y: ? = reprise.AllGather(%x) {rank = 1, widths = [4, 5, 1]}\n"
     "output %y",
+    "input %x: f32[3, 5]\n%y: ? = reprise.Broadcast(%x) {rank = 1, root = 1, sizes = [5]}\noutput "
+    "%y",
+    "input %x: i64[3]\n%y: ? = reprise.Broadcast(%x) {rank = 0, root = 1, sizes = [2, 7]}\n"
+    "output %y",
     // The ends of rows of a padded batch.
     "input %x: f32[2, 3, 11]\nconst %e: i32[2] = {4, 11}\n"
     "%y: ? = reprise.LiveFill(%x, %e) {axis = 2, value = 2.5}\noutput %y",
