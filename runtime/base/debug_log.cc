@@ -11,25 +11,9 @@
 namespace reprise {
 
 absl::string_view LogModuleName(LogModule module) {
-  switch (module) {
-    case LogModule::kLoad:
-      return "load";
-    case LogModule::kCertificate:
-      return "certificate";
-    case LogModule::kCapture:
-      return "capture";
-    case LogModule::kPass:
-      return "pass";
-    case LogModule::kKernel:
-      return "kernel";
-    case LogModule::kStore:
-      return "store";
-    case LogModule::kLookup:
-      return "lookup";
-    case LogModule::kQueue:
-      return "queue";
-  }
-  return "";
+  constexpr absl::string_view kNames[kNumLogModules] = {
+      "load", "certificate", "capture", "pass", "kernel", "store", "lookup", "queue"};
+  return kNames[static_cast<size_t>(module)];
 }
 
 int64_t ResidentBytes() {

@@ -66,31 +66,13 @@ double Share(int64_t part, int64_t whole) {
 }  // namespace
 
 const char* DynamicityVerdictName(DynamicityVerdict verdict) {
-  switch (verdict) {
-    case DynamicityVerdict::kLittle:
-      return "little";
-    case DynamicityVerdict::kSome:
-      return "some";
-    case DynamicityVerdict::kALot:
-      return "a lot";
-  }
-  return "little";
+  constexpr const char* kNames[] = {"little", "some", "a lot"};
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 const char* DynamicityTrendName(DynamicityTrend trend) {
-  switch (trend) {
-    case DynamicityTrend::kUnknown:
-      return "not known yet";
-    case DynamicityTrend::kSteady:
-      return "steady";
-    case DynamicityTrend::kGrowing:
-      return "growing";
-    case DynamicityTrend::kShrinking:
-      return "shrinking";
-    case DynamicityTrend::kMoving:
-      return "moving";
-  }
-  return "not known yet";
+  constexpr const char* kNames[] = {"not known yet", "steady", "growing", "shrinking", "moving"};
+  return kNames[static_cast<size_t>(trend)];
 }
 
 Dynamicity JudgeShapes(const ShapeTable& table, bool recent) {

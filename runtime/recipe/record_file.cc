@@ -126,6 +126,25 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return absl::OkStatus();
 }
 
+struct StoreMissRow {
+  absl::string_view name;
+  absl::string_view words;
+};
+
+// In the order of StoreMiss.
+constexpr StoreMissRow kStoreMisses[kNumStoreMisses] = {
+    {"absent", "it is not in the store"},
+    {"corrupt", "the stored file is damaged"},
+    {"other_format", "the stored file has another format version"},
+    {"foreign", "the stored file belongs to another key"},
+    {"other_precision", "it was stored for another precision"},
+    {"other_graph", "it was stored for another graph of this model"},
+    {"other_device", "it was stored for another device"},
+    {"other_compiler", "it was stored by another compiler version"},
+    {"unreadable", "the store cannot be read"},
+    {"unauthentic", "the stored file has no MAC by this store key"},
+};
+
 std::string TemporaryName() {
   static std::atomic<uint64_t> counter{0};
   timespec now = {};
@@ -137,71 +156,16 @@ std::string TemporaryName() {
 }  // namespace
 
 absl::string_view RecordKindName(RecordKind kind) {
-  switch (kind) {
-    case RecordKind::kRecipe:
-      return "recipe";
-    case RecordKind::kModel:
-      return "model";
-    case RecordKind::kUsage:
-      return "usage";
-    case RecordKind::kBundle:
-      return "bundle";
-    case RecordKind::kChoices:
-      return "choices";
-  }
-  return "";
+  constexpr absl::string_view kNames[] = {"recipe", "model", "usage", "bundle", "choices"};
+  return kNames[static_cast<size_t>(kind) - static_cast<size_t>(RecordKind::kRecipe)];
 }
 
 absl::string_view StoreMissName(StoreMiss miss) {
-  switch (miss) {
-    case StoreMiss::kAbsent:
-      return "absent";
-    case StoreMiss::kCorrupt:
-      return "corrupt";
-    case StoreMiss::kOtherFormat:
-      return "other_format";
-    case StoreMiss::kForeign:
-      return "foreign";
-    case StoreMiss::kOtherPrecision:
-      return "other_precision";
-    case StoreMiss::kOtherGraph:
-      return "other_graph";
-    case StoreMiss::kOtherDevice:
-      return "other_device";
-    case StoreMiss::kOtherCompiler:
-      return "other_compiler";
-    case StoreMiss::kUnreadable:
-      return "unreadable";
-    case StoreMiss::kUnauthentic:
-      return "unauthentic";
-  }
-  return "";
+  return kStoreMisses[static_cast<size_t>(miss)].name;
 }
 
 absl::string_view StoreMissWords(StoreMiss miss) {
-  switch (miss) {
-    case StoreMiss::kAbsent:
-      return "it is not in the store";
-    case StoreMiss::kCorrupt:
-      return "the stored file is damaged";
-    case StoreMiss::kOtherFormat:
-      return "the stored file has another format version";
-    case StoreMiss::kForeign:
-      return "the stored file belongs to another key";
-    case StoreMiss::kOtherPrecision:
-      return "it was stored for another precision";
-    case StoreMiss::kOtherGraph:
-      return "it was stored for another graph of this model";
-    case StoreMiss::kOtherDevice:
-      return "it was stored for another device";
-    case StoreMiss::kOtherCompiler:
-      return "it was stored by another compiler version";
-    case StoreMiss::kUnreadable:
-      return "the store cannot be read";
-    case StoreMiss::kUnauthentic:
-      return "the stored file has no MAC by this store key";
-  }
-  return "";
+  return kStoreMisses[static_cast<size_t>(miss)].words;
 }
 
 std::string EncodeRecord(const Record& record, const RecordMac& mac) {

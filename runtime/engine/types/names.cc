@@ -1,108 +1,54 @@
-// The spelling of the engine's enumerations in metrics, logs and response parameters.
+// The spelling of the engine's enumerations in metrics, logs and response parameters. Each list is
+// in the order of its enumeration.
 #include "runtime/engine/types/observer.h"
 #include "runtime/engine/types/request.h"
 
 namespace reprise {
 namespace {
 
-int Rank(CaptureOutcome outcome) {
-  switch (outcome) {
-    case CaptureOutcome::kReplayed:
-      return 0;
-    case CaptureOutcome::kLarger:
-      return 1;
-    case CaptureOutcome::kEager:
-      return 2;
-    case CaptureOutcome::kWaited:
-      return 3;
-    case CaptureOutcome::kCaptured:
-      return 4;
-  }
-  return 0;
+struct CaptureOutcomeRow {
+  absl::string_view name;
+  int cost;  // more for what took longer
+};
+
+constexpr CaptureOutcomeRow kCaptureOutcomes[] = {
+    {"replayed", 0}, {"captured", 4}, {"waited", 3}, {"larger", 1}, {"eager", 2}};
+
+constexpr absl::string_view kCompileReasons[kNumCompileReasons] = {
+    "warmup",           "bucket_change", "store_corrupt", "graph_changed", "device_changed",
+    "compiler_changed", "policy_change", "evicted",       "first_request", "new_shape"};
+
+constexpr absl::string_view kEvictionReasons[kNumEvictionReasons] = {"memory", "exact_limit",
+                                                                     "unload", "retired"};
+
+constexpr absl::string_view kAuditResults[kNumAuditResults] = {"equal", "different", "skipped"};
+
+constexpr const char* kBucketModes[] = {"off", "suggest", "apply"};
+
+const CaptureOutcomeRow& RowOf(CaptureOutcome outcome) {
+  return kCaptureOutcomes[static_cast<size_t>(outcome)];
 }
 
 }  // namespace
 
-CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b) { return Rank(a) > Rank(b) ? a : b; }
-
-absl::string_view CaptureOutcomeName(CaptureOutcome outcome) {
-  switch (outcome) {
-    case CaptureOutcome::kReplayed:
-      return "replayed";
-    case CaptureOutcome::kCaptured:
-      return "captured";
-    case CaptureOutcome::kWaited:
-      return "waited";
-    case CaptureOutcome::kLarger:
-      return "larger";
-    case CaptureOutcome::kEager:
-      return "eager";
-  }
-  return "";
+CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b) {
+  return RowOf(a).cost > RowOf(b).cost ? a : b;
 }
 
+absl::string_view CaptureOutcomeName(CaptureOutcome outcome) { return RowOf(outcome).name; }
+
 absl::string_view CompileReasonName(CompileReason reason) {
-  switch (reason) {
-    case CompileReason::kWarmup:
-      return "warmup";
-    case CompileReason::kBucketChange:
-      return "bucket_change";
-    case CompileReason::kStoreCorrupt:
-      return "store_corrupt";
-    case CompileReason::kGraphChanged:
-      return "graph_changed";
-    case CompileReason::kDeviceChanged:
-      return "device_changed";
-    case CompileReason::kCompilerChanged:
-      return "compiler_changed";
-    case CompileReason::kPolicyChange:
-      return "policy_change";
-    case CompileReason::kEvicted:
-      return "evicted";
-    case CompileReason::kFirstRequest:
-      return "first_request";
-    case CompileReason::kNewShape:
-      return "new_shape";
-  }
-  return "";
+  return kCompileReasons[static_cast<size_t>(reason)];
 }
 
 absl::string_view EvictionReasonName(EvictionReason reason) {
-  switch (reason) {
-    case EvictionReason::kMemory:
-      return "memory";
-    case EvictionReason::kExactLimit:
-      return "exact_limit";
-    case EvictionReason::kUnload:
-      return "unload";
-    case EvictionReason::kRetired:
-      return "retired";
-  }
-  return "";
+  return kEvictionReasons[static_cast<size_t>(reason)];
 }
 
 absl::string_view AuditResultName(AuditResult result) {
-  switch (result) {
-    case AuditResult::kEqual:
-      return "equal";
-    case AuditResult::kDifferent:
-      return "different";
-    case AuditResult::kSkipped:
-      return "skipped";
-  }
-  return "";
+  return kAuditResults[static_cast<size_t>(result)];
 }
 
-const char* BucketModeName(BucketMode mode) {
-  switch (mode) {
-    case BucketMode::kOff:
-      return "off";
-    case BucketMode::kSuggest:
-      return "suggest";
-    case BucketMode::kApply:
-      return "apply";
-  }
-  return "off";
-}
+const char* BucketModeName(BucketMode mode) { return kBucketModes[static_cast<size_t>(mode)]; }
 
 }  // namespace reprise
