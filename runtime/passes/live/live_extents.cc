@@ -306,12 +306,20 @@ bool LiveExtents::HaveSameSizes(ValueId value, int64_t dim, ValueId other,
   return size.Same(of_other) || (at != nullptr && other_at != nullptr && *at == *other_at);
 }
 
+bool LiveExtents::FollowsAt(ValueId value, int64_t dim) const {
+  const SizeList* sizes = SizesOf(value);
+  if (sizes == nullptr) return true;
+  const Size size = (*sizes)[static_cast<size_t>(dim)];
+  return !size.is_constant() && size.term()->id < follows_.size() && follows_[size.term()->id];
+}
+
 bool LiveExtents::Follows(ValueId value) const {
   const SizeList* sizes = value == kNone ? nullptr : SizesOf(value);
-  return sizes != nullptr && absl::c_any_of(*sizes, [&](Size size) {
-           return !size.is_constant() && size.term()->id < follows_.size() &&
-                  follows_[size.term()->id];
-         });
+  if (sizes == nullptr) return false;
+  for (size_t d = 0; d < sizes->size(); ++d) {
+    if (FollowsAt(value, static_cast<int64_t>(d))) return true;
+  }
+  return false;
 }
 
 void LiveExtents::Add(ValueId value, LiveDim dim) {

@@ -76,6 +76,8 @@ class LiveExtents {
   int64_t RankOf(ValueId value) const;
   // Returns whether dim `dim` of `value` and `other_dim` of `other` agree at each size of the axis.
   bool HaveSameSizes(ValueId value, int64_t dim, ValueId other, int64_t other_dim) const;
+  // Returns whether dim `dim` of `value` has other sizes at other sizes of the axis.
+  bool FollowsAt(ValueId value, int64_t dim) const;
   // Returns the extents that values have, ascending.
   const std::set<Extent>& all() const { return all_; }
   bool has_windows() const { return !windows_.empty(); }

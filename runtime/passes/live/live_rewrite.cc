@@ -83,7 +83,7 @@ LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
   if (node.op == "Pad") return &LiveRewrite::VisitPad;
   switch (FactsOf(node.op).border) {
     case Border::kNone:
-      return nullptr;
+      return &LiveRewrite::VisitNumbers;
     case Border::kWindow:
     case Border::kCountedWindow:
     case Border::kLargestWindow:

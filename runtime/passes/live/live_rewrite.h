@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/graph/graph.h"
@@ -46,6 +47,7 @@ class LiveRewrite {
   void VisitReversed(NodeId id);
   void VisitLast(NodeId id);
   void VisitPad(NodeId id);
+  void VisitNumbers(NodeId id);
 
   // Returns the known dims that a reduction reduces; and the live ones of them.
   std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
@@ -55,6 +57,23 @@ class LiveRewrite {
   // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
 
+  // Returns whether the elements of `value`, which is made of sizes and constants, follow the
+  // number of positions of a request: not only how many elements there are. nullopt: it is made of
+  // something else, or in a way that ByRow does not know. `steps`: how far it is followed back.
+  std::optional<bool> FollowsRows(ValueId value, int steps);
+  std::optional<bool> LookForRows(ValueId value, int steps);
+  // Returns a value that FollowsRows with one more dim in front, the rows of the batch, each of
+  // which has what the value would be for its request.
+  ValueId ByRow(ValueId value);
+  ValueId MakeByRow(ValueId value);
+  // Returns whether `node` makes a number, with a result of `rank` dims, of a list of that number.
+  bool Unpacks(const Node& node, int64_t rank) const;
+  // Returns the value and the dim whose size is the only element that `node` reads.
+  std::optional<std::pair<ValueId, int64_t>> SizeRead(const Node& node) const;
+  // Returns a value by row of `rank` dims besides the rows as one of `wanted`.
+  ValueId WithRank(ValueId by_row, int64_t rank, int64_t wanted);
+  // Returns whether softmaxes alone read it, after at most `additions`.
+  bool IsScore(ValueId value, int additions) const;
   // Puts the last position of each row along dim `dim` of `x` in the place of node `id`.
   void TakeLast(NodeId id, ValueId x, int64_t dim, bool keepdims);
   // Returns the CumSum along dim `dim` that makes `value`, or null.
@@ -105,7 +124,9 @@ class LiveRewrite {
       beside_;  // the hiding value, by mask; nothing is added to scores elsewhere
   std::string source_op_, source_name_;  // the node that is looked at
   ValueId lines_ = kNone;  // has the lines apart that lie one after another in the averaged value
-  std::map<ValueId, NodeId> shapes_;  // the Shape of a value
+  std::map<ValueId, NodeId> shapes_;                // the Shape of a value
+  std::map<ValueId, std::optional<bool>> numbers_;  // FollowsRows
+  std::map<ValueId, ValueId> by_row_;               // ByRow
   std::map<std::tuple<ValueId, int64_t, float>, ValueId> filled_;
 };
 

@@ -84,7 +84,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Add", {"x", "places"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
+     .sequence = true,
      .longest = kPositions},
     {.name = "SortedTokens",
      .build =
@@ -191,7 +191,7 @@ inline const PaddingCase kPlaceTraps[] = {
            b.Node("Where", {"column", "x", "nothing"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "EverySecondToken",
      .build =
          [](ModelBuilder& b) {

@@ -94,7 +94,7 @@ inline const PaddingCase kRareTraps[] = {
          },
      .vocabulary = kLargeVocabulary,
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "ARareTokenSeesTheLast",
      .build =
          [](ModelBuilder& b) {
@@ -135,8 +135,7 @@ inline const PaddingCase kRareTraps[] = {
            b.Node("Add", {"x", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = false,
-     .words = "that follow the size of sequence"},
+     .sequence = true},
     {.name = "MeanOfWhatIsRarelyAboveZero",
      .build =
          [](ModelBuilder& b) {

@@ -35,8 +35,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Div", {"x", "length.float"}, {"y"}, "/scale/Div");
          },
      .batch = true,
-     .sequence = false,
-     .words = "node '/scale/Div' (Div) computes with a number that depends on the length"},
+     .sequence = true},
     {.name = "OtherAboveThreeHundred",
      .build =
          [](ModelBuilder& b) {
@@ -47,7 +46,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Where", {"is_long", "other", "x"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "SumFromPositionHundredOn",
      .build =
          [](ModelBuilder& b) {
@@ -68,7 +67,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Div", {"sum", "count"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "PlacesAsShareOfTheLength",
      .build =
          [](ModelBuilder& b) {
@@ -79,7 +78,7 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Add", {"x", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "OtherAtLengthHundred",
      .build =
          [](ModelBuilder& b) {
@@ -89,9 +88,8 @@ inline const PaddingCase kSizeTraps[] = {
            AddTurn(b, "is_it");
          },
      .batch = true,
-     .sequence = false,
-     .words = "node '/turn/Where' (Where) computes with a number that node '/hundred/Equal' "
-              "(Equal) decides by the size of sequence"},
+     .sequence = true,
+     .longest = 120},
     {.name = "OtherBetweenHundredAndTwoHundred",
      .build =
          [](ModelBuilder& b) {
@@ -158,7 +156,8 @@ inline const PaddingCase kSizeTraps[] = {
            AddFactor(b, "more");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .longest = 120},
     {.name = "WhatIsLeftOfTheLength",
      .build =
          [](ModelBuilder& b) {
@@ -168,7 +167,7 @@ inline const PaddingCase kSizeTraps[] = {
            AddFactor(b, "rest");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true},
     {.name = "HundredsOfTheLength",
      .build =
          [](ModelBuilder& b) {
@@ -178,7 +177,8 @@ inline const PaddingCase kSizeTraps[] = {
            AddFactor(b, "hundreds");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .longest = 120},
     {.name = "ClippedLength",
      .build =
          [](ModelBuilder& b) {
@@ -190,7 +190,8 @@ inline const PaddingCase kSizeTraps[] = {
            AddFactor(b, "factor");
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .longest = 120},
     {.name = "ATableOfLengths",
      .build =
          [](ModelBuilder& b) {
@@ -202,8 +203,8 @@ inline const PaddingCase kSizeTraps[] = {
            AddFactor(b, "factor");
          },
      .batch = true,
-     .sequence = false,
-     .longest = 60,
+     .sequence = true,
+     .longest = 120,
      .largest_bucket = 512},
     {.name = "HowManyPlacesLieBehindNinety",
      .build =
@@ -231,7 +232,8 @@ inline const PaddingCase kSizeTraps[] = {
            b.Node("Add", {"x", "column"}, {"y"});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .longest = 120},
     {.name = "CutWhereTheLengthDecides",
      .build =
          [](ModelBuilder& b) {
