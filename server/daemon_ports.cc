@@ -45,6 +45,7 @@ absl::Status Daemon::MeetRanks() {
                                           .address = std::move(address),
                                           .binary = std::move(program),
                                           .isa = std::string(IsaName(UsedIsa(options_))),
+                                          .parallelism = options_.rank_parallelism,
                                           .log = [log = log_](const std::string& line) {
                                             log(LogLevel::kInfo, line);
                                           }}));

@@ -374,11 +374,19 @@ constexpr Flag kFlags[] = {
      "vLLM's KV cache events). Its clients read the tokens of prompts; none: no port",
      AddParsed<&Options::prefix_events>},
     {"--ranks", "N", "1",
-     "Servers that compute each model that makes tokens together, a part of its weights and heads "
-     "each (tensor parallel)",
+     "Servers that compute each model that makes tokens together, a part of it each: see "
+     "--rank-parallelism",
      AddWithin<1, Collective::kMostRanks, &Options::ranks>},
     {"--rank", "I", "0", "Number of this server among them. Rank 0 takes the requests",
      AddWithin<0, Collective::kMostRanks - 1, &Options::rank>},
+    {"--rank-parallelism", "tensor|pipeline", "tensor",
+     "The part of each. tensor: of the weights and heads of every layer, so that an answer takes "
+     "less time; pipeline: some of the layers, so that as many answers are computed at a time",
+     [](CLI::App& app, const Flag& flag, FlagTarget& target) {
+       return AddChoice<Parallelism>(
+           app, flag, target.rank_parallelism,
+           {{"tensor", Parallelism::kTensor}, {"pipeline", Parallelism::kPipeline}});
+     }},
     {"--rank-address", "unix:PATH|HOST:PORT", "",
      "Where they meet: rank 0 listens there, and the others connect. unix:PATH is for servers of "
      "one host, and the fastest",

@@ -89,9 +89,12 @@ absl::Status CheckTls(const char* face, const TlsOptions& tls) {
 
 absl::Status CheckRanks(const Options& options) {
   if (options.ranks == 1) {
-    if (options.rank == 0 && options.rank_address.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.rank > 0 ? "--rank" : "--rank-address", " needs --ranks 2 or more"));
+    const bool is_pipeline = options.rank_parallelism == Parallelism::kPipeline;
+    if (options.rank == 0 && options.rank_address.empty() && !is_pipeline) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(options.rank > 0 ? "--rank"
+                                                   : is_pipeline    ? "--rank-parallelism"
+                                                                    : "--rank-address",
+                                                   " needs --ranks 2 or more"));
   }
   if (options.rank >= options.ranks) {
     return absl::InvalidArgumentError(absl::StrCat("--rank ", options.rank, " is out of range [0, ",

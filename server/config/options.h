@@ -11,6 +11,7 @@
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
 #include "runtime/engine/types/metrics_triggers.h"
+#include "runtime/ops/kit/parallelism.h"
 #include "server/config/config_strictness.h"
 #include "server/config/log_levels.h"
 
@@ -112,7 +113,8 @@ struct Options {
   LoadReportMode load_reports = LoadReportMode::kRequest;
   std::string instance;                   // what answers call this server; empty: nothing
   Endpoint prefix_events = {.port = -1};  // tells pages of prompts; -1: none does
-  int ranks = 1, rank = 0;     // processes that compute models together, and this one's number
+  int ranks = 1, rank = 0;  // processes that compute models together, and this one's number
+  Parallelism rank_parallelism = Parallelism::kTensor;
   std::string rank_address;    // where they meet: "unix:PATH" or "HOST:PORT"
   int drain_grace_secs = 2;    // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;  // how long a drain may take

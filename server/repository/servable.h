@@ -72,8 +72,7 @@ inline bool CanAnswer(const Servable& servable) {
 
 // Returns UNAVAILABLE that names a rank that is missing, where several compute the model's tokens.
 inline absl::Status RanksOf(const Servable& servable) {
-  return servable.generation == nullptr ? absl::OkStatus()
-                                        : servable.generation->generator().state();
+  return servable.generation == nullptr ? absl::OkStatus() : servable.generation->state();
 }
 
 }  // namespace reprise

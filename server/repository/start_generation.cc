@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
@@ -51,12 +52,15 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
   }
   const GenerationFacts facts = ReadGenerationFiles(path);
   ModelEvents& events = *version.events;
+  // While a lane waits for other stages of a pipeline, the others compute.
+  const bool pipeline = ranks != nullptr && ranks->parallelism() == Parallelism::kPipeline;
+  const int lanes = pipeline ? ranks->ranks() : 1;
   GeneratorOptions options = {
-      .page_bytes = settings.cache_bytes,
+      .page_bytes = settings.cache_bytes / lanes,
       .cache_dtype = settings.cache_dtype,
       .context = settings.context,
       .stated_context = facts.context,
-      .max_running = settings.max_sequences,
+      .max_running = (settings.max_sequences + lanes - 1) / lanes,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
       .rules = facts.rules,
@@ -65,15 +69,20 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); },
                  .on_page = [&events](const PageChange& change) { events.OnPage(change); }},
-      .gate = gate,
+      // A lane would keep its place while it waits.
+      .gate = pipeline ? nullptr : gate,
       .ranks = ranks};
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
-    ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
+  const auto make = [&]() -> absl::StatusOr<std::vector<std::unique_ptr<Generator>>> {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Model> decoder,
                      LoadBesideEncoder(engine, path, servable, options.encoder));
-    return Generator::Create(engine, std::move(decoder), std::move(options));
+    std::vector<std::unique_ptr<Generator>> made;
+    for (options.lane = 0; options.lane < lanes; ++options.lane) {
+      ASSIGN_OR_RETURN(made.emplace_back(), Generator::Create(engine, decoder, options));
+    }
+    return made;
   };
   const int64_t before = times_without_memory;
-  absl::StatusOr<std::unique_ptr<Generator>> generator = make();
+  absl::StatusOr<std::vector<std::unique_ptr<Generator>>> generator = make();
   if (!generator.ok()) {
     if (times_without_memory != before) {
       return NoMemoryStatus(
@@ -88,7 +97,7 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
                      servable.generation_refusal));
     return absl::OkStatus();
   }
-  servable.model->Note(absl::StrCat("makes tokens: ", (*generator)->Describe()));
+  servable.model->Note(absl::StrCat("makes tokens: ", generator->front()->Describe()));
   servable.generation = std::make_shared<GenerationLoop>(
       *std::move(generator), [&events](const GeneratorStats& stats) {
         events.OnGeneration({.running = stats.running,

@@ -244,7 +244,7 @@ absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
   EncodeExplanation(*found->servable->model, response);
   if (found->servable->generation != nullptr) {
     const Generator& generator = found->servable->generation->generator();
-    const GeneratorStats stats = generator.Stats();
+    const GeneratorStats stats = found->servable->generation->Stats();
     response.set_generation(absl::StrCat(
         generator.Describe(), "; now ", stats.running, " sequences run, ", stats.waiting, " wait, ",
         stats.pages_used, " pages are used, ", stats.pages_free, " are free"));

@@ -102,6 +102,7 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
       const Shard shard = generation->generator().shard();
       json.Member("rank", int64_t{shard.rank});
       json.Member("ranks", int64_t{shard.ranks});
+      json.Member("parallelism", ParallelismName(shard.parallelism));
     }
   });
   return json.Take();

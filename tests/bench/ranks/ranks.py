@@ -1,6 +1,7 @@
 """Tokens of one model over two ranks (--ranks), beside one process. See `run`."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -53,15 +54,19 @@ def second_host():
         ip("netns", "del", NAMESPACE)
 
 
-def token_ms(daemon, tokens):
-    """Returns the time of a token after the first ones."""
-    def seconds(count):
-        begin = time.monotonic()
+def token_ms(daemon, tokens, streams=1):
+    """Returns the time in which so many streams together make a token, after the first ones."""
+    def ask(count):
         answer = generate(daemon, "m", PROMPT, max_tokens=count, ignore_eos=True)
         assert len(answer["token_ids"]) == count, answer
+
+    def seconds(count):
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(streams) as threads:
+            list(threads.map(ask, [count] * streams))
         return time.monotonic() - begin
     short = seconds(SHORT)
-    return (seconds(tokens) - short) / (tokens - SHORT) * 1000
+    return (seconds(tokens) - short) / (tokens - SHORT) / streams * 1000
 
 
 def write_model(folder, model):
@@ -76,8 +81,10 @@ def write_model(folder, model):
 def measure(flags, folder, namespace, address):
     write_model(folder, flags.model)
     one = Pinned(folder, 0)
+    parallelism = "pipeline" if flags.pipeline else "tensor"
     ranks = [Pinned(folder, rank, "--ranks", "2", "--rank", str(rank), "--rank-address", address,
-                    namespace=namespace if rank == 1 else None) for rank in range(2)]
+                    "--rank-parallelism", parallelism, namespace=namespace if rank == 1 else None)
+             for rank in range(2)]
     daemons = [one, *ranks]
     try:
         for daemon in daemons:
@@ -87,13 +94,16 @@ def measure(flags, folder, namespace, address):
         while not ranks[0].readiness().get("ready"):
             assert time.monotonic() < end, ranks[0].log() + ranks[1].log()
             time.sleep(0.1)  # the interval of polling
-        sides = {"one": one, "two": ranks[0]}
-        for daemon in sides.values():
-            token_ms(daemon, flags.tokens)
+        sides = {"one": (one, 1), "two": (ranks[0], 2 if flags.pipeline else 1)}
+        if flags.pipeline:
+            sides["both"] = (one, 2)
+        for daemon, streams in sides.values():
+            token_ms(daemon, flags.tokens, streams)
         seen = {side: [] for side in sides}
         for turn in range(flags.rounds):
             for side in list(sides)[::1 if turn % 2 == 0 else -1]:
-                seen[side].append(token_ms(sides[side], flags.tokens))
+                daemon, streams = sides[side]
+                seen[side].append(token_ms(daemon, flags.tokens, streams))
         return seen
     finally:
         for daemon in daemons:
@@ -106,6 +116,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--model", type=pathlib.Path, default=SMOLLM2)
     parser.add_argument("--hosts", action="store_true", help="the second rank in a network namespace of its own")
+    parser.add_argument("--pipeline", action="store_true", help="two streams over ranks with half of the layers each")
     flags = parser.parse_args()
     print(f"{cpu_name()}: {flags.rounds} rounds of {flags.tokens} tokens, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -114,12 +125,18 @@ def main():
             namespace, host = stack.enter_context(second_host())
             address = f"{host}:7461"
         seen = measure(flags, pathlib.Path(folder) / "models", namespace, address)
-    ratios = sorted(one / two for one, two in zip(seen["one"], seen["two"]))
+    names = {"one": "one process", "two": "two ranks", "both": "one process, two streams"}
+    if flags.pipeline:
+        names.update(one="one process, one stream", two="two ranks, two streams")
     for side, times in seen.items():
-        print(f"{side:4} {statistics.median(times):7.2f} ms a token (best {min(times):.2f})")
-    print(f"two ranks are {statistics.median(ratios):.2f} times as fast (half of the rounds "
-          f"{ratios[len(ratios) // 4]:.2f} to {ratios[-1 - len(ratios) // 4]:.2f}, by the best of each side "
-          f"{min(seen['one']) / min(seen['two']):.2f})")
+        print(f"{names[side]}: {statistics.median(times):.2f} ms a token (best {min(times):.2f})")
+    for side in seen:
+        if side == "two":
+            continue
+        ratios = sorted(one / two for one, two in zip(seen[side], seen["two"]))
+        print(f"{names['two']} are {statistics.median(ratios):.2f} times as fast as {names[side]} (half of the rounds "
+              f"{ratios[len(ratios) // 4]:.2f} to {ratios[-1 - len(ratios) // 4]:.2f}, by the best of each side "
+              f"{min(seen[side]) / min(seen['two']):.2f})")
 
 
 if __name__ == "__main__":

@@ -69,6 +69,8 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
       {{"--model-repository=/", "--rank=1"}, "--rank needs --ranks"},
       {{"--model-repository=/", "--rank-address=unix:/tmp/r"}, "--rank-address needs --ranks"},
       {{"--model-repository=/", "--ranks=2"}, "--ranks 2 needs --rank-address"},
+      {{"--model-repository=/", "--rank-parallelism=pipeline"}, "--rank-parallelism needs --ranks"},
+      {{"--model-repository=/", "--rank-parallelism=wide"}, "--rank-parallelism"},
       {{"--model-repository=/", "--ranks=2", "--rank=2", "--rank-address=unix:/tmp/r"},
        "--rank 2 is out of range [0, 1]"},
       {{"--model-repository=/", "--ranks=2", "--rank-address=nowhere"}, "HOST:PORT"},
