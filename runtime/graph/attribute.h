@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "runtime/base/copy_on_write.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -23,11 +25,17 @@ using Attribute =
 class Attributes {
  public:
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) : map_(items) {}
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) {
+    if (items.size() > 0) map_.Edit() = items;
+  }
 
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
-  void Set(absl::string_view name, Attribute value) { map_[std::string(name)] = std::move(value); }
-  void Erase(absl::string_view name) { map_.erase(std::string(name)); }
+  void Set(absl::string_view name, Attribute value) {
+    map_.Edit()[std::string(name)] = std::move(value);
+  }
+  void Erase(absl::string_view name) {
+    if (Has(name)) map_.Edit().erase(std::string(name));
+  }
 
   // Returns nullptr when absent or of another type.
   template <typename T>
@@ -53,17 +61,17 @@ class Attributes {
     return value == nullptr ? std::move(fallback) : *value;
   }
 
-  bool empty() const { return map_.empty(); }
-  auto begin() const { return map_.begin(); }
-  auto end() const { return map_.end(); }
+  bool empty() const { return map_->empty(); }
+  auto begin() const { return map_->begin(); }
+  auto end() const { return map_->end(); }
   friend bool operator==(const Attributes& a, const Attributes& b) { return a.map_ == b.map_; }
 
  private:
   const Attribute* Find(absl::string_view name) const {
-    auto it = map_.find(std::string(name));
-    return it == map_.end() ? nullptr : &it->second;
+    const auto it = map_->find(name);
+    return it == map_->end() ? nullptr : &it->second;
   }
-  std::map<std::string, Attribute> map_;
+  CopyOnWrite<std::map<std::string, Attribute, std::less<>>> map_;
 };
 
 }  // namespace reprise

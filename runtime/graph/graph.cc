@@ -88,7 +88,7 @@ std::string SourceLabel(const Node& node) {
 std::string Graph::UniqueName(absl::string_view wanted) {
   std::string name(wanted);
   if (name.empty()) name = absl::StrCat("v", next_name_++);
-  for (int suffix = 1; by_name_.contains(name); ++suffix) {
+  for (int suffix = 1; by_name_->contains(name); ++suffix) {
     name = wanted.empty() ? absl::StrCat("v", next_name_++) : absl::StrCat(wanted, ".", suffix);
   }
   return name;
@@ -99,7 +99,7 @@ ValueId Graph::NewValue(Value::Kind kind, absl::string_view name) {
   Value& value = values_.emplace_back();
   value.kind = kind;
   value.name = UniqueName(name);
-  by_name_[value.name] = id;
+  by_name_.Edit()[value.name] = id;
   return id;
 }
 
@@ -209,7 +209,7 @@ void Graph::RemoveNode(NodeId id) {
     Value& value = values_[output];
     if (value.producer != id) continue;  // It became a constant or parameter.
     REPRISE_CHECK(value.users.empty() && !IsOutput(output));
-    by_name_.erase(value.name);
+    by_name_.Edit().erase(value.name);
     value = Value();
   }
   node = Node();
@@ -290,7 +290,7 @@ bool Graph::Compact() {
   }
   values_.resize(kept);
   // Names stay, so that they need not be hashed again.
-  absl::erase_if(by_name_, [&](auto& named) {
+  absl::erase_if(by_name_.Edit(), [&](auto& named) {
     named.second = new_value[named.second];
     return named.second == kNone;
   });
@@ -320,8 +320,8 @@ std::vector<NodeId> Graph::NodeIds() const {
 }
 
 ValueId Graph::FindValue(absl::string_view name) const {
-  auto it = by_name_.find(name);
-  return it == by_name_.end() ? kNone : it->second;
+  const auto it = by_name_->find(name);
+  return it == by_name_->end() ? kNone : it->second;
 }
 
 const Node* Graph::ProducerIf(ValueId value, absl::string_view op) const {

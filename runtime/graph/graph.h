@@ -23,6 +23,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/copy_on_write.h"
 #include "runtime/graph/attribute.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/parameter_expr.h"
@@ -126,7 +127,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
-  absl::flat_hash_map<std::string, ValueId> by_name_;
+  CopyOnWrite<absl::flat_hash_map<std::string, ValueId>> by_name_;
   int64_t next_name_ = 0;
 };
 

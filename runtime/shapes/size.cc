@@ -106,14 +106,13 @@ std::vector<int64_t> PinnedAll(absl::Span<const Size> sizes) {
   return numbers;
 }
 
-absl::StatusOr<Size> CheckedNumElements(absl::Span<const Size> shape) {
+absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const Size> shape) {
   for (const Size size : shape) {
     if (!size.is_constant() && size < 0) break;  // it is named below
   }
   // Limits are for the sizes at hand, and part of no region: what goes beyond them is refused
   // there.
-  RETURN_IF_ERROR(CheckedNumElements(absl::MakeConstSpan(HintsOf(shape))).status());
-  return NumElements(shape);
+  return CheckedNumElements(absl::MakeConstSpan(HintsOf(shape)));
 }
 
 Size NumElements(absl::Span<const Size> shape) {

@@ -111,8 +111,9 @@ Shape HintsOf(absl::Span<const Size> sizes);
 // Returns every number, pinned (Size::Pinned).
 std::vector<int64_t> PinnedAll(absl::Span<const Size> sizes);
 
-// Compute as the functions of graph/shape.h do, for sizes.
-absl::StatusOr<Size> CheckedNumElements(absl::Span<const Size> shape);
+// Compute as the functions of graph/shape.h do, for sizes; the first counts the elements of the
+// sizes at hand.
+absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const Size> shape);
 Size NumElements(absl::Span<const Size> shape);
 std::string ShapeToString(absl::Span<const Size> shape);
 

@@ -78,8 +78,8 @@ absl::StatusOr<std::vector<InferContext::Output>> RunRule(
       return absl::UnimplementedError(absl::StrCat("output ", i, " has ", output.shape.size(),
                                                    " dims, at most ", kMaxRank, " are supported"));
     }
-    ASSIGN_OR_RETURN(const Size elements, CheckedNumElements(output.shape));
-    if (elements.hint() > INT64_MAX / 8) {
+    ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(output.shape));
+    if (elements > INT64_MAX / 8) {
       return absl::ResourceExhaustedError(
           absl::StrCat("output shape ", ShapeToString(output.shape), " overflows"));
     }
