@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/base/copy_on_write.h"
+#include "runtime/graph/copy_on_write.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {

@@ -23,8 +23,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "runtime/base/copy_on_write.h"
 #include "runtime/graph/attribute.h"
+#include "runtime/graph/copy_on_write.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/shape.h"

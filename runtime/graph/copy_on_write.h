@@ -21,7 +21,7 @@ class CopyOnWrite {
     } else if (value_.use_count() > 1) {
       value_ = std::make_shared<T>(*value_);
     } else {
-      // What others read before they let go of it comes before the change.
+      // Orders the last reads of copies that are gone before the change.
       std::atomic_thread_fence(std::memory_order_acquire);
     }
     return *value_;
