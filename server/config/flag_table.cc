@@ -381,7 +381,7 @@ constexpr Flag kFlags[] = {
      AddWithin<0, Collective::kMostRanks - 1, &Options::rank>},
     {"--rank-parallelism", "tensor|pipeline", "tensor",
      "The part of each. tensor: of the weights and heads of every layer, so that an answer takes "
-     "less time; pipeline: some of the layers, so that as many answers are computed at a time",
+     "less time; pipeline: some of the layers, for weights that do not fit one server",
      [](CLI::App& app, const Flag& flag, FlagTarget& target) {
        return AddChoice<Parallelism>(
            app, flag, target.rank_parallelism,
